@@ -1,0 +1,139 @@
+"""Node, edge, block and symbol kinds, declared once as data; validation, store DDL, import headers and the docs derive from them.
+
+Sources: block kinds seed 1; relations seeds 1-3; symbol kinds contracts 8; confidence contracts 22.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+BLOCK_KINDS = ("heading", "paragraph", "list_item", "table", "code", "image", "page", "sheet", "slide", "note", "error")
+TEXT_STATES = ("native", "ocr", "mixed", "unavailable")
+RECORD_STATES = ("indexed", "degraded", "rejected")
+CONFIDENCES = ("EXTRACTED", "INFERRED", "AMBIGUOUS", "VERIFIED")
+VERIFICATIONS = ("candidate", "verified", "failed")
+CHUNK_ROLES = ("leaf", "parent")
+BOUNDARY_REASONS = ("structure", "length", "end", "overlap", "parent")
+SYMBOL_KINDS = (
+    "module",
+    "package",
+    "namespace",
+    "class",
+    "struct",
+    "interface",
+    "trait",
+    "enum",
+    "function",
+    "method",
+    "property",
+    "field",
+    "variable",
+    "constant",
+    "type_alias",
+    "macro",
+)
+CODE_RELATIONS_BETWEEN_NODES = ("AST", "CFG", "REACHING_DEF")
+CODE_RELATIONS_BETWEEN_SYMBOLS = ("CONTAINS", "CALLS", "IMPORTS", "INHERITS", "IMPLEMENTS", "INSTANTIATES", "OVERRIDES")
+CODE_RELATIONS = CODE_RELATIONS_BETWEEN_NODES + CODE_RELATIONS_BETWEEN_SYMBOLS
+
+
+@dataclass(frozen=True, slots=True)
+class NodeKind:
+    """A kind of canonical node. `code` tells code nodes (which only code evidence verifies) from context nodes."""
+
+    name: str
+    comment: str
+    code: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class EdgeKind:
+    """A relation and its legal (source kind, target kind) pairs; `code` relations are followed by `path` by default."""
+
+    name: str
+    comment: str
+    pairs: tuple[tuple[str, str], ...]
+    code: bool = False
+
+
+NODE_KINDS: dict[str, NodeKind] = {
+    k.name: k
+    for k in (
+        NodeKind("repository", "a source tree under one name", code=True),
+        NodeKind("file", "a source code file", code=True),
+        NodeKind("document", "a page, report or other document"),
+        NodeKind("section", "a heading with what stands under it"),
+        NodeKind("ticket", "an issue of a tracker"),
+        NodeKind("data", "a path inside a data file"),
+        NodeKind("person", "a sender, recipient or author"),
+        NodeKind("requirement", "a specification item"),
+        NodeKind("route", "an HTTP method and path", code=True),
+        NodeKind("sql_table", "a table named in a query", code=True),
+        *(NodeKind(name, f"a code symbol: {name.replace('_', ' ')}", code=True) for name in SYMBOL_KINDS),
+    )
+}
+
+_TYPES = ("class", "struct", "interface", "trait", "enum")
+_CALLABLES = ("function", "method", "property", "macro")
+_SCOPES = ("module", "package", "namespace", *_TYPES, "function", "method", "property")
+_CALLERS = ("module", "namespace", *_TYPES, *_CALLABLES, "field", "variable", "constant")
+
+
+def _pairs(sources: tuple[str, ...], targets: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
+    return tuple((s, t) for s in sources for t in targets)
+
+
+EDGE_KINDS: dict[str, EdgeKind] = {
+    k.name: k
+    for k in (
+        EdgeKind(
+            "CONTAINS",
+            "the target lies inside the source",
+            (
+                ("repository", "file"),
+                ("repository", "document"),
+                ("file", "module"),
+                ("document", "section"),
+                ("section", "section"),
+                ("document", "data"),
+                ("data", "data"),
+                *_pairs(_SCOPES, tuple(k for k in SYMBOL_KINDS if k not in ("module", "package"))),
+                ("package", "module"),
+            ),
+            code=True,
+        ),
+        EdgeKind("CALLS", "the source calls the target", _pairs(_CALLERS, _CALLABLES), code=True),
+        EdgeKind("IMPORTS", "the source imports the target", _pairs(("module",), SYMBOL_KINDS), code=True),
+        EdgeKind("INSTANTIATES", "the source makes an instance of the target", _pairs(_CALLERS, _TYPES), code=True),
+        EdgeKind("INHERITS", "the source extends the target", _pairs(_TYPES, _TYPES), code=True),
+        EdgeKind("IMPLEMENTS", "the source implements the target", _pairs(_TYPES, ("interface", "trait", "class")), code=True),
+        EdgeKind(
+            "OVERRIDES", "the source replaces the inherited target", _pairs(("method", "property"), ("method", "property")), code=True
+        ),
+        EdgeKind("READS", "the source reads the target", _pairs(_CALLERS, ("field", "variable", "constant", "sql_table")), code=True),
+        EdgeKind("WRITES", "the source writes the target", _pairs(_CALLERS, ("field", "variable", "constant", "sql_table")), code=True),
+        EdgeKind(
+            "ROUTES_TO",
+            "a route to its handler, or a client call to a route",
+            (*_pairs(("route",), _CALLABLES), *_pairs(_CALLERS, ("route",))),
+            code=True,
+        ),
+        EdgeKind("USES_TYPE", "the source names the target as a type", _pairs(_CALLERS, (*_TYPES, "type_alias")), code=True),
+        EdgeKind(
+            "DESCRIBES",
+            "a page or ticket names the target: context, never verification of code",
+            _pairs(("document", "section", "ticket"), (*(k for k in NODE_KINDS if NODE_KINDS[k].code), "ticket", "document")),
+        ),
+        EdgeKind("SENT", "the person sent the mail", (("person", "document"),)),
+        EdgeKind("RECEIVED", "the person received the mail", (("person", "document"),)),
+        EdgeKind("CC", "the person was in copy of the mail", (("person", "document"),)),
+        EdgeKind("REPLY_TO", "the mail answers the target", (("document", "document"),)),
+        EdgeKind("TRACES_TO", "the source satisfies the requirement", _pairs(("requirement", *SYMBOL_KINDS), ("requirement",))),
+    )
+}
+
+
+def is_legal(source_kind: str, relation: str, target_kind: str) -> bool:
+    """Whether the triple is declared."""
+    kind = EDGE_KINDS.get(relation)
+    return kind is not None and (source_kind, target_kind) in kind.pairs
