@@ -29,7 +29,8 @@ class Block:
     """One block. `text` is what a reader sees; tables and images put their structure in `metadata`.
 
     Table metadata: `rows` (list of rows, each a list of cells {text, row_span, col_span, header}), `header_rows` (count).
-    Heading metadata: `level` (1-6), `excerpt_hash` (hash of the source's own text at the locator, where it can be sliced). Code metadata: `language`. List item metadata: `level` (0-based depth), `ordered`, `number`.
+    Heading metadata: `level` (1-6), `excerpt_hash` (hash of the source's own text at the locator, where it can be sliced).
+    Code metadata: `language`. List item metadata: `level` (0-based depth), `ordered`, `number`.
     """
 
     block_id: str
