@@ -1,0 +1,289 @@
+"""Delta tables → Arrow: the only reader of Delta in the project (contracts 17).
+
+The log comes from delta-rs, the bytes from pyarrow over the local file system with page checksums verified: an Arrow dataset over the
+Rust storage layer aborts Python at exit, and without checksums a flipped bit is read as a wrong value. A table that does not exist yet
+reads as empty. `root` is the root of the lake, a table lies in its `tables/<name>`; the order of rows means nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote, urlsplit
+
+import orjson
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+from pyarrow.fs import LocalFileSystem
+
+from raydex.ir.errors import CapacityError, ConfigError, RaydexError, StoreError
+from raydex.ir.rows import empty_table
+from raydex.ir.tables import TABLES
+
+if TYPE_CHECKING:
+    from deltalake import DeltaTable
+
+Options = Mapping[str, str]
+
+FORMAT = ds.ParquetFileFormat(default_fragment_scan_options=ds.ParquetFragmentScanOptions(page_checksum_verification=True))
+DISK_ERRORS = ("ENOSPC", "EDQUOT", "EFBIG", "EMFILE", "ENFILE")
+BATCH_ROWS = 16_384
+
+
+@dataclass(frozen=True, slots=True)
+class DataFile:
+    """A Parquet file of a table, published or not. `path` is relative to the table's folder; `size` in bytes.
+
+    `stats` is Delta's statistics as JSON: numRecords, minValues, maxValues, nullCount of ids and integer columns.
+    """
+
+    table: str
+    path: str
+    size: int
+    rows: int
+    stats: str
+
+    def to_row(self) -> dict[str, Any]:
+        return {"table": self.table, "path": self.path, "size": self.size, "rows": self.rows, "stats": self.stats}
+
+    @classmethod
+    def from_row(cls, row: Mapping[str, Any]) -> DataFile:
+        """Takes the keys of `to_row` from a row that may hold more."""
+        return cls(row["table"], row["path"], row["size"], row["rows"], row["stats"])
+
+    def bounds(self, column: str) -> tuple[Any, Any] | None:
+        """(least, greatest) of a column; None where the file does not say, or where some rows are null."""
+        stats = orjson.loads(self.stats)
+        least, greatest = stats["minValues"].get(column), stats["maxValues"].get(column)
+        if least is None or greatest is None or stats["nullCount"].get(column) != 0:
+            return None
+        return least, greatest
+
+
+def read_delta(
+    root: str | Path,
+    name: str,
+    *,
+    version: int | None = None,
+    columns: list[str] | None = None,
+    where: pc.Expression | None = None,
+    storage_options: Options | None = None,
+) -> pa.Table:
+    """Rows of table `name` at a version (the newest by default). Raises StoreError (it names a broken file), ConfigError."""
+    files = _active(root, name, version, storage_options)
+    if files is None:
+        return _choose(empty_table(name), columns)
+    paths = [file.path for file in files]
+    with reading(root, name, version, paths):
+        return _dataset(root, name, files).to_table(columns=columns, filter=where)
+
+
+def scan_delta(
+    root: str | Path,
+    name: str,
+    *,
+    version: int | None = None,
+    columns: list[str] | None = None,
+    where: pc.Expression | None = None,
+    batch_rows: int = BATCH_ROWS,
+    storage_options: Options | None = None,
+) -> Iterator[pa.RecordBatch]:
+    """Like `read_delta`, batch by batch; memory is bounded by a few row groups. Batches without rows are left out."""
+    files = _active(root, name, version, storage_options)
+    if files is None:
+        return
+    paths = [file.path for file in files]
+    with reading(root, name, version, paths):
+        scanner = _dataset(root, name, files).scanner(
+            columns=columns, filter=where, batch_size=batch_rows, batch_readahead=2, fragment_readahead=1
+        )
+        for batch in scanner.to_batches():
+            if batch.num_rows:
+                yield batch
+
+
+def read_data_file(
+    root: str | Path,
+    name: str,
+    path: str,
+    *,
+    columns: list[str] | None = None,
+    where: pc.Expression | None = None,
+    storage_options: Options | None = None,
+) -> pa.Table:
+    """Rows of one data file, published or not. Raises StoreError naming it."""
+    table_folder(root, name, storage_options)
+    with reading(root, name, None, [path]):
+        return _dataset(root, name, [DataFile(name, path, 0, 0, "")]).to_table(columns=columns, filter=where)
+
+
+def list_data_files(root: str | Path, name: str, version: int | None = None, *, storage_options: Options | None = None) -> list[DataFile]:
+    """The published files of a version; none when the table does not exist. Raises StoreError."""
+    return _active(root, name, version, storage_options) or []
+
+
+def table_version(root: str | Path, name: str, *, storage_options: Options | None = None) -> int | None:
+    """The newest version, or None when the table does not exist. Raises StoreError."""
+    table = open_table(root, name, None, storage_options)
+    return None if table is None else table.version()
+
+
+def table_exists(root: str | Path, name: str, *, storage_options: Options | None = None) -> bool:
+    """Whether the table has a log: a folder that holds only unpublished files is no table yet."""
+    log = table_folder(root, name, storage_options) / "_delta_log"
+    return log.is_dir() and any(log.glob("*.json"))
+
+
+def table_folder(root: str | Path, name: str, storage_options: Options | None = None) -> Path:
+    """The folder of a table. Raises ConfigError for a root that is not local, KeyError for an unknown table."""
+    scheme = urlsplit(str(root)).scheme
+    if scheme not in ("", "file"):
+        raise ConfigError(f"tables cannot live on {scheme}:// yet", place=str(root), remedy="Use a local folder")
+    if storage_options:
+        raise ConfigError("storage options are for object stores; a local lake takes none", place=str(root))
+    return Path(unquote(urlsplit(str(root)).path) if scheme else root) / "tables" / TABLES[name].name
+
+
+def open_table(root: str | Path, name: str, version: int | None = None, storage_options: Options | None = None) -> DeltaTable | None:
+    """The log of a table, or None when it does not exist. Raises StoreError for a broken log, an unknown version or a table that
+    other software gave features which plain Parquet reading would get wrong."""
+    if not table_exists(root, name, storage_options=storage_options):
+        if version is not None:
+            raise StoreError(f"table {name} has no version {version}: it does not exist", place=str(root))
+        return None
+    from deltalake import DeltaTable
+
+    folder = table_folder(root, name, storage_options)
+    with table_errors(root, name, version, "its log cannot be read"):
+        table = DeltaTable(str(folder), version=version)
+        protocol = table.protocol()
+        if protocol.min_reader_version > 1 or table.metadata().partition_columns:
+            raise StoreError(
+                f"table {name} uses reader version {protocol.min_reader_version} or partitions, which raydex does not write",
+                place=str(folder),
+                remedy="Some other software changed the table: build the lake again",
+            )
+    return table
+
+
+@contextmanager
+def table_errors(root: str | Path, name: str, version: int | None, doing: str) -> Iterator[None]:
+    """Errors and panics of the engines → StoreError, or CapacityError where the disk is full; both name table and version."""
+    from deltalake.exceptions import DeltaError
+
+    try:
+        yield
+    except RaydexError:
+        raise
+    except (DeltaError, OSError, pa.ArrowException) as error:
+        raise _store_error(root, name, version, doing, error) from error
+    except BaseException as error:
+        if type(error).__name__ != "PanicException":  # a panic of the Rust layer is no Exception
+            raise
+        raise _store_error(root, name, version, doing, error) from error
+
+
+@contextmanager
+def reading(root: str | Path, name: str, version: int | None, paths: list[str]) -> Iterator[None]:
+    """Like `table_errors`, for data files: an error names the first file that is missing or broken."""
+    try:
+        yield
+    except (OSError, pa.ArrowException) as error:
+        if isinstance(error, (pa.ArrowKeyError, pa.ArrowNotImplementedError)):
+            raise
+        broken = find_broken_file(root, name, paths)
+        if broken is None and isinstance(error, pa.ArrowInvalid) and "FieldRef" in str(error):
+            raise ValueError(f"table {name}: {first_line(error)}") from error
+        if broken is None:
+            raise _store_error(root, name, version, "it cannot be read", error) from error
+        path, reason = broken
+        at = "" if version is None else f" at version {version}"
+        raise StoreError(
+            f"table {name}{at}: a data file is {reason}",
+            place=str(table_folder(root, name) / path),
+            remedy="Bring the file back from a copy, or index the records that it held again",
+        ) from error
+
+
+def find_broken_file(root: str | Path, name: str, paths: list[str]) -> tuple[str, str] | None:
+    """The first data file that is missing or does not read whole, with the reason; every page is read and checked."""
+    folder = table_folder(root, name)
+    for path in paths:
+        if not (folder / path).is_file():
+            return path, "missing"
+        try:
+            with pq.ParquetFile(folder / path, page_checksum_verification=True) as file:
+                for _ in file.iter_batches(batch_size=4096):
+                    continue
+        except (OSError, pa.ArrowException) as error:
+            return path, f"broken ({first_line(error)})"
+    return None
+
+
+def first_line(error: BaseException) -> str:
+    """The message without the backtrace that the Rust layer adds."""
+    lines = str(error).strip().splitlines()
+    return lines[0][:500] if lines else type(error).__name__
+
+
+def _store_error(root: str | Path, name: str, version: int | None, doing: str, error: BaseException) -> RaydexError:
+    import errno
+
+    at = "" if version is None else f" at version {version}"
+    message = f"table {name}{at}: {doing}: {first_line(error)}"
+    full = [getattr(errno, code) for code in DISK_ERRORS]
+    if (isinstance(error, OSError) and error.errno in full) or any(f"os error {code}" in str(error) for code in full):
+        return CapacityError(message, place=str(root), remedy="Free disk space (or raise the file limits) and run again")
+    return StoreError(message, place=str(root))
+
+
+def _choose(table: pa.Table, columns: list[str] | None) -> pa.Table:
+    return table if columns is None else table.select(columns)
+
+
+def _active(root: str | Path, name: str, version: int | None, options: Options | None) -> list[DataFile] | None:
+    table = open_table(root, name, version, options)
+    return None if table is None else active_files(root, name, table)
+
+
+def active_files(root: str | Path, name: str, table: DeltaTable) -> list[DataFile]:
+    """The files of an open log."""
+    with table_errors(root, name, table.version(), "its log cannot be read"):
+        actions = pa.table(table.get_add_actions(flatten=True))
+    kept = {"minValues": "min.", "maxValues": "max.", "nullCount": "null_count."}
+    groups = {
+        key: {
+            column[len(prefix) :]: actions.column(column).to_pylist()
+            for column in actions.column_names
+            if column.startswith(prefix) and actions.column(column).null_count < actions.num_rows
+        }
+        for key, prefix in kept.items()
+    }
+    paths, sizes, counts = (_cells(actions, column) for column in ("path", "size_bytes", "num_records"))
+    files = []
+    for at, rows in enumerate(counts):
+        stats: dict[str, Any] = {"numRecords": rows}
+        for key, values in groups.items():
+            stats[key] = {column: cells[at] for column, cells in values.items() if cells[at] is not None}
+        files.append(DataFile(name, unquote(paths[at]), sizes[at], rows, orjson.dumps(stats).decode()))
+    return files
+
+
+def _cells(table: pa.Table, column: str) -> list[Any]:
+    return table.column(column).to_pylist()
+
+
+def _dataset(root: str | Path, name: str, files: list[DataFile]) -> ds.Dataset:
+    """Files → dataset. The bounds of `epoch` let a filter on it skip files without opening them."""
+    folder, disk = table_folder(root, name), LocalFileSystem()
+    fragments = []
+    for file in files:
+        bounds = file.bounds("epoch") if file.stats else None
+        known = None if bounds is None else (pc.field("epoch") >= bounds[0]) & (pc.field("epoch") <= bounds[1])
+        fragments.append(FORMAT.make_fragment(str(folder / file.path), disk, partition_expression=known))
+    return ds.FileSystemDataset(fragments, TABLES[name].schema, FORMAT, disk)

@@ -1,0 +1,377 @@
+"""A folder → a lake: its layout, its one writer, its ledger and its generations (contracts 10, 12, 13).
+
+    lake.json   format of the lake          tables/    Delta tables, one folder each       objects/   content-addressed bytes
+    ACTIVE      the active generation       stores/    vector and graph stores             staging/   work in flight
+    writer.lock kernel lock of the writer   logs/      logs of runs
+
+The invariant: readers see only what the active generation pins, and the switch of ACTIVE is one atomic rename after its row is there.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import json
+import os
+import socket
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from raydex.cluster.delta import (
+    commit_files,
+    list_data_files,
+    read_delta,
+    table_exists,
+    table_version,
+    transaction_version,
+    write_data_file,
+)
+from raydex.cluster.faults import fault_point
+from raydex.cluster.files import write_file
+from raydex.ir.errors import ConfigError, LockError, StoreError
+from raydex.ir.ids import make_id
+from raydex.ir.rows import empty_table, to_table
+from raydex.ir.tables import TABLES
+
+FORMAT = 1
+FOLDERS = ("tables", "objects", "stores", "staging", "logs")
+NOT_PINNED = ("generations", "runs")
+KEPT = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Generation:
+    """A complete state of the lake; fields as the columns of table `generations`, JSON columns as plain values.
+
+    `sources`: source id → {name, repository, commit, dirty}; `cursors`: store → {generation, …}.
+    """
+
+    number: int
+    table_versions: dict[str, int]
+    run_id: str = ""
+    epoch: int = 0
+    sources: dict[str, Any] = field(default_factory=dict)
+    source_manifest: str = ""
+    projection_hash: str = ""
+    cursors: dict[str, Any] = field(default_factory=dict)
+    fingerprints: dict[str, str] = field(default_factory=dict)
+    complete: bool = True
+    written_at: datetime | None = None
+
+    @property
+    def generation_id(self) -> str:
+        return make_id("gen", str(self.number), self.run_id)
+
+
+class Lake:
+    """`Lake(root)` makes a lake or opens one for writing; `Lake.open(root)` opens one for reading and writes nothing.
+
+    Raises ConfigError for a root that is not local, a folder that is no lake, or a lake of a newer format (S5).
+    """
+
+    def __init__(self, root: str | Path) -> None:
+        self.root = local_root(root)
+        if not (self.root / "lake.json").exists():
+            _make(self.root)
+        _check_format(self.root)
+        for name in FOLDERS:
+            (self.root / name).mkdir(exist_ok=True)
+
+    @classmethod
+    def open(cls, root: str | Path) -> Lake:
+        lake = cls.__new__(cls)
+        lake.root = local_root(root)
+        if not (lake.root / "lake.json").is_file():
+            raise ConfigError("there is no lake", place=str(lake.root), remedy="Name one by --lake, or make one with `raydex index`")
+        _check_format(lake.root)
+        return lake
+
+    def __repr__(self) -> str:
+        return f"Lake({str(self.root)!r})"
+
+    @property
+    def tables(self) -> Path:
+        return self.root / "tables"
+
+    @property
+    def objects(self) -> Path:
+        return self.root / "objects"
+
+    @property
+    def stores(self) -> Path:
+        return self.root / "stores"
+
+    @property
+    def staging(self) -> Path:
+        return self.root / "staging"
+
+    @property
+    def logs(self) -> Path:
+        return self.root / "logs"
+
+    @contextmanager
+    def lock(self, run_id: str) -> Iterator[None]:
+        """Holds the lake for writing. Raises LockError at once, naming the holder, when another run has it (contracts 12).
+
+        The kernel frees the lock when the process ends, however it ends; a forked child does not keep it.
+        """
+        handle = _take_lock(self.root / "writer.lock")
+        _held.add(handle)
+        try:
+            _write_holder(handle, run_id)
+            yield
+        finally:
+            os.ftruncate(handle, 0)
+            _held.discard(handle)
+            os.close(handle)
+
+
+_held: set[int] = set()
+
+
+def _drop_locks() -> None:
+    for handle in _held:
+        os.close(handle)
+    _held.clear()
+
+
+os.register_at_fork(after_in_child=_drop_locks)  # else a child that outlives a killed writer would go on holding the lake
+
+
+def local_root(root: str | Path) -> Path:
+    """A path or file:// URI → absolute path. Raises ConfigError for other schemes."""
+    scheme = urlsplit(str(root)).scheme
+    if scheme not in ("", "file"):
+        raise ConfigError(f"a lake cannot live on {scheme}:// yet", place=str(root), remedy="Use a local folder")
+    return Path(os.path.abspath(unquote(urlsplit(str(root)).path) if scheme else root))
+
+
+def pin_versions(lake: Lake) -> dict[str, int]:
+    """Table → newest version, of every table that exists, but for `NOT_PINNED`."""
+    versions = {name: table_version(lake.root, name) for name in TABLES if name not in NOT_PINNED}
+    return {name: version for name, version in versions.items() if version is not None}
+
+
+def active_generation(lake: Lake) -> Generation | None:
+    """What ACTIVE points to; None in a lake without a complete generation. Raises StoreError when the pointer leads nowhere."""
+    path = lake.root / "ACTIVE"
+    try:
+        pointer = json.loads(path.read_bytes())
+        number = int(pointer["number"])
+    except FileNotFoundError:
+        return None
+    except (ValueError, KeyError, TypeError) as error:
+        raise StoreError("the pointer to the active generation is damaged", place=str(path), remedy="Run `raydex index` again") from error
+    found = [generation for generation in load_generations(lake) if generation.number == number]
+    if not found:
+        raise StoreError(f"generation {number} is active but table generations does not hold it", place=str(path))
+    return found[-1]
+
+
+def load_generations(lake: Lake) -> list[Generation]:
+    """All generations, by number."""
+    rows = read_delta(lake.root, "generations").to_pylist()
+    return sorted((_from_row(row) for row in rows), key=lambda generation: generation.number)
+
+
+def next_number(lake: Lake) -> int:
+    """The number of the generation that comes next; numbers are never used twice."""
+    return 1 + max((generation.number for generation in load_generations(lake)), default=0)
+
+
+def complete_generation(lake: Lake, generation: Generation) -> None:
+    """Writes the generation's row, then switches ACTIVE to it. Raises StoreError when its number is not the next one."""
+    expected = next_number(lake)
+    if generation.number != expected:
+        raise StoreError(f"generation {generation.number} cannot follow: number {expected} is next", place=str(lake.root))
+    fault_point("generation.complete:before", str(generation.number))
+    file = write_data_file(lake.root, "generations", to_table("generations", _to_columns(generation)))
+    commit_files(lake.root, "generations", [file], metadata={"raydex.generation": generation.number})
+    fault_point("generation.complete:row", str(generation.number))
+    activate_generation(lake, generation.number)
+    fault_point("generation.complete:after", str(generation.number))
+
+
+def activate_generation(lake: Lake, number: int) -> None:
+    """Switches readers to a generation that is there: the end of a load, or a rollback. Raises StoreError for an unknown number."""
+    if all(generation.number != number for generation in load_generations(lake)):
+        raise StoreError(f"there is no generation {number}", place=str(lake.root))
+    write_file(lake.root / "ACTIVE", json.dumps({"number": number}).encode() + b"\n")
+
+
+def kept_generations(lake: Lake, keep: int = KEPT) -> list[Generation]:
+    """The newest `keep` complete generations and the active one, by number: their versions outlive a vacuum."""
+    generations = load_generations(lake)
+    active = active_generation(lake)
+    newest = [generation for generation in generations if generation.complete][-keep:] if keep > 0 else []
+    kept = {generation.number: generation for generation in newest}
+    if active is not None:
+        kept[active.number] = active
+    return [kept[number] for number in sorted(kept)]
+
+
+def read_pinned(
+    lake: Lake, generation: Generation | None, name: str, *, columns: list[str] | None = None, where: pc.Expression | None = None
+) -> pa.Table:
+    """Rows of a table as a generation pins it; a table that it does not pin, or no generation, reads as empty."""
+    version = None if generation is None else generation.table_versions.get(name)
+    if version is None:
+        table = empty_table(name)
+        return table if columns is None else table.select(columns)
+    return read_delta(lake.root, name, version=version, columns=columns, where=where)
+
+
+def load_ledger(lake: Lake, columns: list[str] | None = None) -> pa.Table:
+    """The newest row of every record (by epoch), sorted by record_id: a run that was killed leaves older rows beside it."""
+    wanted = None if columns is None else list(dict.fromkeys([*columns, "record_id", "epoch"]))
+    table = read_delta(lake.root, "records", columns=wanted)
+    order = pc.sort_indices(table, sort_keys=[("record_id", "ascending"), ("epoch", "ascending")])
+    ids = pc.take(table.column("record_id"), order)
+    last = np.ones(len(ids), dtype=bool)
+    if len(ids) > 1:
+        last[:-1] = np.asarray(pc.not_equal(ids[:-1], ids[1:]))
+    newest = table.take(order.filter(pa.array(last)))
+    return newest if columns is None else newest.select(columns)
+
+
+def next_epoch(lake: Lake) -> int:
+    """One more than every epoch that any table ever saw: in rows that are there (by the statistics of the data files) and in the
+    transactions of the commits, which outlive the rows. An epoch number is therefore never used twice, even when its run was killed
+    between its data and its ledger row (contracts 10)."""
+    return 1 + max((_newest_epoch(lake, name) for name in TABLES), default=0)
+
+
+def acknowledged_epoch(lake: Lake) -> int:
+    """The newest epoch that the ledger knows; 0 for none. Rows of a higher epoch belong to a run that did not finish it."""
+    return _newest_epoch(lake, "records")
+
+
+def _newest_epoch(lake: Lake, name: str) -> int:
+    if not table_exists(lake.root, name):
+        return 0
+    newest = transaction_version(lake.root, name) or 0
+    for file in list_data_files(lake.root, name):
+        bounds = file.bounds("epoch")
+        if bounds is not None:
+            newest = max(newest, int(bounds[1]))
+        else:
+            newest = max(newest, _read_epoch(lake, name, file.path))
+    return newest
+
+
+def _read_epoch(lake: Lake, name: str, path: str) -> int:
+    from raydex.cluster.delta import read_data_file
+
+    return pc.max(read_data_file(lake.root, name, path, columns=["epoch"]).column("epoch")).as_py() or 0
+
+
+def _make(root: Path) -> None:
+    if root.exists() and not root.is_dir():
+        raise ConfigError("a lake is a folder, and this is a file", place=str(root), remedy="Name another folder by --lake")
+    if root.is_dir() and any(root.iterdir()):
+        raise ConfigError(
+            "the folder is not empty and holds no lake.json, so it is no lake",
+            place=str(root),
+            remedy="Name a new or empty folder by --lake",
+        )
+    about = {"format": FORMAT, "made_at": datetime.now(UTC).isoformat(timespec="seconds")}
+    try:
+        write_file(root / "lake.json", json.dumps(about).encode() + b"\n", replace=False)
+    except FileExistsError:
+        return  # another process made the same lake meanwhile
+    except OSError as error:
+        raise StoreError(f"the lake cannot be made: {error.strerror}", place=str(root)) from error
+
+
+def _check_format(root: Path) -> None:
+    path = root / "lake.json"
+    try:
+        found = json.loads(path.read_bytes())["format"]
+    except (ValueError, KeyError, TypeError) as error:
+        raise ConfigError("lake.json is damaged", place=str(path), remedy='Write {"format": 1} into it, or name another lake') from error
+    except OSError as error:
+        raise ConfigError(f"lake.json cannot be read: {error.strerror}", place=str(path)) from error
+    if not isinstance(found, int) or found > FORMAT:
+        raise ConfigError(
+            f"the lake has format {found}, and this release reads up to {FORMAT}", place=str(path), remedy="Use a newer release of raydex"
+        )
+
+
+def _take_lock(path: Path) -> int:
+    try:
+        handle = os.open(path, os.O_CREAT | os.O_RDWR, 0o644)
+    except OSError as error:
+        raise StoreError(f"the lake cannot be locked for writing: {error.strerror}", place=str(path)) from error
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        holder = os.pread(handle, 4096, 0)
+        os.close(handle)
+        if error.errno not in (errno.EAGAIN, errno.EACCES):
+            raise StoreError(f"the lake cannot be locked: {error.strerror}", place=str(path)) from error
+        raise LockError(
+            f"another run writes to the lake: {_say_holder(holder)}",
+            place=str(path.parent),
+            remedy="Wait until it has ended, or end it; the lock is freed by itself",
+        ) from error
+    return handle
+
+
+def _write_holder(handle: int, run_id: str) -> None:
+    about = {"run_id": run_id, "pid": os.getpid(), "host": socket.gethostname(), "started": datetime.now(UTC).isoformat(timespec="seconds")}
+    os.ftruncate(handle, 0)
+    os.pwrite(handle, json.dumps(about).encode(), 0)
+
+
+def _say_holder(raw: bytes) -> str:
+    try:
+        about = json.loads(raw)
+        return f"{about['run_id']}, process {about['pid']} on {about['host']}, since {about['started']}"
+    except (ValueError, KeyError, TypeError):
+        return "it has just begun and has not said its name yet"
+
+
+def _to_columns(generation: Generation) -> dict[str, list[Any]]:
+    def dump(value: Mapping[str, Any]) -> str:
+        return json.dumps(value, sort_keys=True, ensure_ascii=False)
+
+    row = {
+        "generation_id": generation.generation_id,
+        "number": generation.number,
+        "table_versions": sorted(generation.table_versions.items()),
+        "sources": dump(generation.sources),
+        "source_manifest": generation.source_manifest,
+        "projection_hash": generation.projection_hash,
+        "cursors": dump(generation.cursors),
+        "fingerprints": sorted(generation.fingerprints.items()),
+        "complete": generation.complete,
+        "run_id": generation.run_id,
+        "epoch": generation.epoch,
+        "written_at": generation.written_at or datetime.now(UTC),
+    }
+    return {key: [value] for key, value in row.items()}
+
+
+def _from_row(row: Mapping[str, Any]) -> Generation:
+    return Generation(
+        number=row["number"],
+        table_versions=dict(row["table_versions"]),
+        run_id=row["run_id"] or "",
+        epoch=row["epoch"] or 0,
+        sources=json.loads(row["sources"]),
+        source_manifest=row["source_manifest"] or "",
+        projection_hash=row["projection_hash"] or "",
+        cursors=json.loads(row["cursors"]),
+        fingerprints=dict(row["fingerprints"]),
+        complete=bool(row["complete"]),
+        written_at=row["written_at"],
+    )

@@ -1,0 +1,190 @@
+"""Bytes ↔ a content-addressed object store on a local folder or, by fsspec, a bucket.
+
+The invariant: an object under `cas/` has the content that its name says, or reading it fails; writing one again changes nothing. Named
+objects (artifacts) lie beside it, and no name leads out of the root.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path, PurePosixPath
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+from raydex.cluster.faults import fault_point
+from raydex.cluster.files import write_file
+from raydex.ir.errors import CapacityError, ConfigError, InputError, StoreError
+from raydex.ir.ids import content_hash as hash_bytes
+
+SCHEME = "cas:"
+_HASH = re.compile(r"[0-9a-f]{64}")
+NAME_BYTES = 1024
+PART_BYTES = 255
+
+
+class ObjectStore:
+    """`root_uri` is a path, a file:// URI or any fsspec URI; `options` go to fsspec. Raises ConfigError when its driver is missing."""
+
+    def __init__(self, root_uri: str | Path, **options: Any) -> None:
+        self.uri = str(root_uri)
+        self.options = options
+        self.files: _Local | _Remote = _Local(self.uri) if _is_local(self.uri) else _Remote(self.uri, options)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (_open_store, (self.uri, self.options))
+
+    def put(self, data: bytes, content_hash: str, *, durable: bool = False) -> str:
+        """Keeps the bytes and returns their cas_uri; bytes that are there already are not written again.
+
+        Raises ValueError for something that is no content hash, StoreError, CapacityError when the disk is full.
+        """
+        key = _key(content_hash)
+        if self.files.size(key) != len(data):
+            self.files.write(key, data, durable)
+            fault_point("object.written", content_hash)
+        return SCHEME + content_hash
+
+    def get(self, cas_uri: str) -> bytes:
+        """The bytes. Raises StoreError when they are absent or are not what the name says; ValueError for no cas_uri."""
+        content_hash = cas_uri.removeprefix(SCHEME)
+        data = self.files.read(_key(content_hash))
+        if hash_bytes(data) != content_hash:
+            raise StoreError(
+                f"the object has other content than its name says ({len(data)} bytes)",
+                place=self.files.place(_key(content_hash)),
+                remedy="Delete it and index the file that it came from again",
+            )
+        return data
+
+    def exists(self, cas_uri: str) -> bool:
+        """Whether there is an object of that name; its content is not checked."""
+        return self.files.size(_key(cas_uri.removeprefix(SCHEME))) is not None
+
+    def put_named(self, name: str, data: bytes, *, durable: bool = False) -> str:
+        """Keeps an artifact under a POSIX name such as `artifacts/<document>/<name>.json`, in place of an older one; returns its name.
+
+        Raises InputError for a name that leads out of the root or that a file system would not take.
+        """
+        self.files.write(check_name(name), data, durable)
+        return name
+
+    def get_named(self, name: str) -> bytes:
+        """The artifact's bytes. Raises StoreError when it is absent, InputError for a bad name."""
+        return self.files.read(check_name(name))
+
+
+def check_name(name: str) -> str:
+    """The name itself. Raises InputError unless it is relative, plain, short enough, and outside `cas/`."""
+    parts = name.split("/")
+    bad = (
+        any(part in ("", ".", "..") or len(part.encode("utf-8", "replace")) > PART_BYTES for part in parts)
+        or len(name.encode("utf-8", "replace")) > NAME_BYTES
+        or any(ord(sign) < 32 or sign in "\\\x7f" or 0xD800 <= ord(sign) < 0xE000 for sign in name)
+        or parts[0] == "cas"
+    )
+    if bad:
+        raise InputError(f"{name[:200]!r} cannot name an object", remedy="Use a relative path of plain names, not under cas/")
+    return name
+
+
+def _open_store(uri: str, options: dict[str, Any]) -> ObjectStore:
+    return ObjectStore(uri, **options)
+
+
+def _is_local(uri: str) -> bool:
+    return urlsplit(uri).scheme in ("", "file")
+
+
+def _key(content_hash: str) -> str:
+    if not _HASH.fullmatch(content_hash):
+        raise ValueError(f"{content_hash[:100]!r} is no content hash")
+    return f"cas/{content_hash[:2]}/{content_hash[2:4]}/{content_hash}"
+
+
+class _Local:
+    """Files under a folder, written whole or not at all."""
+
+    def __init__(self, uri: str) -> None:
+        self.root = Path(unquote(urlsplit(uri).path) if urlsplit(uri).scheme else uri).absolute()
+
+    def place(self, key: str) -> str:
+        return str(self.root / PurePosixPath(key))
+
+    def size(self, key: str) -> int | None:
+        try:
+            return (self.root / key).stat().st_size
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except OSError as error:
+            raise self._failed(key, error) from error
+
+    def read(self, key: str) -> bytes:
+        try:
+            return self._inside(key).read_bytes()
+        except OSError as error:
+            raise self._failed(key, error) from error
+
+    def write(self, key: str, data: bytes, durable: bool) -> None:
+        try:
+            write_file(self._inside(key), data, durable=durable)
+        except OSError as error:
+            raise self._failed(key, error) from error
+
+    def _inside(self, key: str) -> Path:
+        path = self.root / key
+        if not path.resolve().is_relative_to(self.root.resolve()):
+            raise StoreError("a symbolic link leads out of the object store", place=str(path), remedy="Remove the link")
+        return path
+
+    def _failed(self, key: str, error: OSError) -> StoreError | CapacityError:
+        import errno
+
+        if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+            return CapacityError(f"the disk is full: {error.strerror}", place=self.place(key), remedy="Free disk space and run again")
+        if isinstance(error, FileNotFoundError):
+            return StoreError("there is no such object", place=self.place(key), remedy="Index the file that it came from again")
+        return StoreError(f"the object store failed: {error.strerror or error}", place=self.place(key))
+
+
+class _Remote:
+    """Objects in a bucket; a put is atomic there."""
+
+    def __init__(self, uri: str, options: dict[str, Any]) -> None:
+        import fsspec
+
+        try:
+            self.disk, root = fsspec.core.url_to_fs(uri, **options)
+        except (ImportError, ValueError) as error:
+            scheme = urlsplit(uri).scheme
+            remedy = "Install the driver: pip install 'raydex[s3]'" if scheme.startswith("s3") else "Use a local folder or s3://"
+            raise ConfigError(f"the object store cannot be opened: {error}", place=uri, remedy=remedy) from error
+        self.root = str(root).rstrip("/")
+
+    def place(self, key: str) -> str:
+        return f"{self.root}/{key}"
+
+    def size(self, key: str) -> int | None:
+        try:
+            return int(self.disk.info(self.place(key))["size"])
+        except FileNotFoundError:
+            return None
+        except Exception as error:
+            raise self._failed(key, error) from error
+
+    def read(self, key: str) -> bytes:
+        try:
+            return bytes(self.disk.cat_file(self.place(key)))
+        except FileNotFoundError as error:
+            raise StoreError("there is no such object", place=self.place(key), remedy="Index the file that it came from again") from error
+        except Exception as error:
+            raise self._failed(key, error) from error
+
+    def write(self, key: str, data: bytes, durable: bool) -> None:
+        del durable  # a bucket keeps what it has taken
+        try:
+            self.disk.pipe_file(self.place(key), data)
+        except Exception as error:
+            raise self._failed(key, error) from error
+
+    def _failed(self, key: str, error: Exception) -> StoreError:
+        return StoreError(f"the object store failed: {type(error).__name__}: {error}", place=self.place(key))
