@@ -1,6 +1,6 @@
 """Delta tables, from one door: readers, writers and the check of the log.
 
-`root` is the root of the lake. Workers write data files, the driver alone publishes them; nothing but
+`root` is the folder of the tables' folders (`Lake.tables`). Workers write data files, the driver alone publishes them; nothing but
 `read_delta` and its kin reads them. Errors are StoreError (CapacityError for a full disk), ConfigError for a root that is not local.
 """
 

@@ -2,7 +2,7 @@
 
 The log comes from delta-rs, the bytes from pyarrow over the local file system with page checksums verified: an Arrow dataset over the
 Rust storage layer aborts Python at exit, and without checksums a flipped bit is read as a wrong value. A table that does not exist yet
-reads as empty. `root` is the root of the lake, a table lies in its `tables/<name>`; the order of rows means nothing.
+reads as empty. `root` is the folder that holds the tables' folders (`Lake.tables`); the order of rows means nothing.
 """
 
 from __future__ import annotations
@@ -146,7 +146,7 @@ def table_folder(root: str | Path, name: str, storage_options: Options | None = 
         raise ConfigError(f"tables cannot live on {scheme}:// yet", place=str(root), remedy="Use a local folder")
     if storage_options:
         raise ConfigError("storage options are for object stores; a local lake takes none", place=str(root))
-    return Path(unquote(urlsplit(str(root)).path) if scheme else root) / "tables" / TABLES[name].name
+    return Path(unquote(urlsplit(str(root)).path) if scheme else root) / TABLES[name].name
 
 
 def open_table(root: str | Path, name: str, version: int | None = None, storage_options: Options | None = None) -> DeltaTable | None:

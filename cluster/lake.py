@@ -157,7 +157,7 @@ def local_root(root: str | Path) -> Path:
 
 def pin_versions(lake: Lake) -> dict[str, int]:
     """Table → newest version, of every table that exists, but for `NOT_PINNED`."""
-    versions = {name: table_version(lake.root, name) for name in TABLES if name not in NOT_PINNED}
+    versions = {name: table_version(lake.tables, name) for name in TABLES if name not in NOT_PINNED}
     return {name: version for name, version in versions.items() if version is not None}
 
 
@@ -179,7 +179,7 @@ def active_generation(lake: Lake) -> Generation | None:
 
 def load_generations(lake: Lake) -> list[Generation]:
     """All generations, by number."""
-    rows = read_delta(lake.root, "generations").to_pylist()
+    rows = read_delta(lake.tables, "generations").to_pylist()
     return sorted((_from_row(row) for row in rows), key=lambda generation: generation.number)
 
 
@@ -194,8 +194,8 @@ def complete_generation(lake: Lake, generation: Generation) -> None:
     if generation.number != expected:
         raise StoreError(f"generation {generation.number} cannot follow: number {expected} is next", place=str(lake.root))
     fault_point("generation.complete:before", str(generation.number))
-    file = write_data_file(lake.root, "generations", to_table("generations", _to_columns(generation)))
-    commit_files(lake.root, "generations", [file], metadata={"raydex.generation": generation.number})
+    file = write_data_file(lake.tables, "generations", to_table("generations", _to_columns(generation)))
+    commit_files(lake.tables, "generations", [file], metadata={"raydex.generation": generation.number})
     fault_point("generation.complete:row", str(generation.number))
     activate_generation(lake, generation.number)
     fault_point("generation.complete:after", str(generation.number))
@@ -227,13 +227,13 @@ def read_pinned(
     if version is None:
         table = empty_table(name)
         return table if columns is None else table.select(columns)
-    return read_delta(lake.root, name, version=version, columns=columns, where=where)
+    return read_delta(lake.tables, name, version=version, columns=columns, where=where)
 
 
 def load_ledger(lake: Lake, columns: list[str] | None = None) -> pa.Table:
     """The newest row of every record (by epoch), sorted by record_id: a run that was killed leaves older rows beside it."""
     wanted = None if columns is None else list(dict.fromkeys([*columns, "record_id", "epoch"]))
-    table = read_delta(lake.root, "records", columns=wanted)
+    table = read_delta(lake.tables, "records", columns=wanted)
     order = pc.sort_indices(table, sort_keys=[("record_id", "ascending"), ("epoch", "ascending")])
     ids = pc.take(table.column("record_id"), order)
     last = np.ones(len(ids), dtype=bool)
@@ -256,10 +256,10 @@ def acknowledged_epoch(lake: Lake) -> int:
 
 
 def _newest_epoch(lake: Lake, name: str) -> int:
-    if not table_exists(lake.root, name):
+    if not table_exists(lake.tables, name):
         return 0
-    newest = transaction_version(lake.root, name) or 0
-    for file in list_data_files(lake.root, name):
+    newest = transaction_version(lake.tables, name) or 0
+    for file in list_data_files(lake.tables, name):
         bounds = file.bounds("epoch")
         if bounds is not None:
             newest = max(newest, int(bounds[1]))
@@ -271,7 +271,7 @@ def _newest_epoch(lake: Lake, name: str) -> int:
 def _read_epoch(lake: Lake, name: str, path: str) -> int:
     from raydex.cluster.delta import read_data_file
 
-    return pc.max(read_data_file(lake.root, name, path, columns=["epoch"]).column("epoch")).as_py() or 0
+    return pc.max(read_data_file(lake.tables, name, path, columns=["epoch"]).column("epoch")).as_py() or 0
 
 
 def _make(root: Path) -> None:
