@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from raydex.cluster.delta_log import check_log, commit_metadata, compare_schema
+from raydex.cluster.delta_log import check_log, commit_metadata
 from raydex.cluster.delta_read import (
     DataFile,
     list_data_files,
@@ -21,6 +21,7 @@ from raydex.cluster.delta_write import (
     Rewrite,
     commit_files,
     compact,
+    migrate_table,
     replace_table,
     rewrite_table,
     transaction_version,
@@ -35,8 +36,8 @@ __all__ = [
     "commit_files",
     "commit_metadata",
     "compact",
-    "compare_schema",
     "list_data_files",
+    "migrate_table",
     "read_data_file",
     "read_delta",
     "replace_table",

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import orjson
 import pyarrow as pa
@@ -17,6 +17,9 @@ import pyarrow as pa
 from raydex.cluster.delta_read import Options, active_files, first_line, open_table, table_exists, table_folder
 from raydex.ir.errors import StoreError
 from raydex.ir.tables import TABLES
+
+if TYPE_CHECKING:
+    from deltalake import DeltaTable
 
 ACTIONS = "raydex.actions"
 CHECKED_ENTRIES = 20
@@ -75,24 +78,19 @@ def read_entry(path: Path, name: str) -> list[dict[str, Any]]:
     return actions
 
 
-def compare_schema(root: str | Path, name: str) -> list[str]:
-    """The columns that the stored table lacks ([] when it is current or does not exist yet). Raises StoreError when it has columns
-    that this release does not know, or one of another type: a newer or foreign table (S5)."""
-    table = open_table(root, name)
-    if table is None:
-        return []
+def compare_schema(root: str | Path, name: str, table: DeltaTable) -> list[str]:
+    """The columns that an open table lacks ([] when it is current). Raises StoreError when it has columns that this release does not
+    know, or one of another type: a newer or foreign table (S5)."""
     stored: pa.Schema = pa.schema(cast(Any, table.schema().to_arrow()))
     wanted = TABLES[name].schema
-    odd = [
-        f"{field.name} {field.type}" for field in stored if field.name not in wanted.names or wanted.field(field.name).type != field.type
-    ]
+    odd = [f"{each.name} {each.type}" for each in stored if each.name not in wanted.names or wanted.field(each.name).type != each.type]
     if odd:
         raise StoreError(
             f"table {name} was written by another release: it has {', '.join(odd)}",
             place=str(table_folder(root, name)),
             remedy="Use the release that wrote the lake, or build a new lake",
         )
-    return [field.name for field in wanted if field.name not in stored.names]
+    return [each.name for each in wanted if each.name not in stored.names]
 
 
 def _broken(path: Path, name: str, version: int, what: str) -> StoreError:

@@ -223,6 +223,20 @@ def vacuum(
         )
 
 
+def migrate_table(root: str | Path, name: str, *, storage_options: Options | None = None) -> list[str]:
+    """Adds the columns that an older release did not have, null in all rows, and returns their names. A table that does not exist or is
+    current stays as it is. Raises StoreError for a newer or foreign table (S5)."""
+    table = open_table(root, name, None, storage_options)
+    missing = [] if table is None else compare_schema(root, name, table)
+    if table is not None and missing:
+        from deltalake import Schema
+
+        added = Schema.from_arrow(pa.schema([TABLES[name].schema.field(column) for column in missing])).fields
+        with table_errors(root, name, table.version(), "it cannot be migrated"):
+            table.alter.add_columns(added)
+    return missing
+
+
 def transaction_version(root: str | Path, name: str, app_id: str = APP_ID, *, storage_options: Options | None = None) -> int | None:
     """The highest `txn_version` that `app_id` committed; None when there is none."""
     table = open_table(root, name, None, storage_options)
@@ -232,12 +246,12 @@ def transaction_version(root: str | Path, name: str, app_id: str = APP_ID, *, st
 def _open_or_create(root: str | Path, name: str, options: Options | None) -> DeltaTable:
     table = open_table(root, name, None, options)
     if table is not None:
-        missing = compare_schema(root, name)
+        missing = compare_schema(root, name, table)
         if missing:
             raise StoreError(
                 f"table {name} lacks the columns {', '.join(missing)} of this release",
                 place=str(table_folder(root, name)),
-                remedy="The lake was not migrated when it was opened",
+                remedy="Migrate the lake first: `migrate_table`",
             )
         return table
     from deltalake import DeltaTable

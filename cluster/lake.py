@@ -3,6 +3,7 @@
     lake.json   format of the lake          tables/    Delta tables, one folder each       objects/   content-addressed bytes
     ACTIVE      the active generation       stores/    vector and graph stores             staging/   work in flight
     writer.lock kernel lock of the writer   logs/      logs of runs
+    DIRTY       the run that has not finished
 
 The invariant: readers see only what the active generation pins, and the switch of ACTIVE is one atomic rename after its row is there.
 """
@@ -27,8 +28,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from raydex.cluster.delta import (
+    check_log,
     commit_files,
     list_data_files,
+    migrate_table,
     read_delta,
     table_exists,
     table_version,
@@ -118,6 +121,21 @@ class Lake:
     def logs(self) -> Path:
         return self.root / "logs"
 
+    def mark_dirty(self, run_id: str) -> None:
+        """Notes that a run has begun to write; the note outlives the run when it is killed, and a power cut."""
+        write_file(self.root / "DIRTY", run_id.encode())
+
+    def dirty(self) -> str | None:
+        """The run that began to write and did not finish, if any."""
+        try:
+            return (self.root / "DIRTY").read_text(encoding="utf-8")
+        except FileNotFoundError:
+            return None
+
+    def clear_dirty(self) -> None:
+        """The run has finished: nothing of it is left to clean up."""
+        (self.root / "DIRTY").unlink(missing_ok=True)
+
     @contextmanager
     def lock(self, run_id: str) -> Iterator[None]:
         """Holds the lake for writing. Raises LockError at once, naming the holder, when another run has it (contracts 12).
@@ -153,6 +171,27 @@ def local_root(root: str | Path) -> Path:
     if scheme not in ("", "file"):
         raise ConfigError(f"a lake cannot live on {scheme}:// yet", place=str(root), remedy="Use a local folder")
     return Path(os.path.abspath(unquote(urlsplit(str(root)).path) if scheme else root))
+
+
+def check_tables(lake: Lake) -> dict[str, list[str]]:
+    """What a run does before its first write: the log of every table is whole, no table is behind the version that the active
+    generation pins, and tables of an older release get their new columns. Returns table → columns added.
+
+    Raises StoreError naming the file and the repair (S2, S5); then nothing was written.
+    """
+    generation = active_generation(lake)
+    for name in TABLES:
+        check_log(lake.tables, name)
+        pinned = None if generation is None else generation.table_versions.get(name)
+        version = table_version(lake.tables, name)
+        if pinned is not None and (version is None or version < pinned):
+            raise StoreError(
+                f"table {name} ends at version {version}, but the active generation was made of version {pinned}: entries are gone",
+                place=str(lake.tables / name / "_delta_log"),
+                remedy="Bring the files back from a copy, or build the lake again",
+            )
+    added = {name: migrate_table(lake.tables, name) for name in TABLES}
+    return {name: columns for name, columns in added.items() if columns}
 
 
 def pin_versions(lake: Lake) -> dict[str, int]:
