@@ -1,7 +1,7 @@
 """Documents → IR tables in a child process that a hostile document cannot outlive (contracts 19 and 21; reliability P1-P4).
 
-`ParseChild` owns one warm child, which parses documents in turn; a crash, a hang or a burst of memory costs that document alone. The child is
-replaced after each of these, after 200 documents, and when a parser left something behind. Replacing is cheap (a fork of the nursery in
+`ParseChild` owns one warm child, which parses documents in turn; a crash, a hang or a burst of memory costs that document alone. The child
+is replaced after each of these, after 200 documents, and when a parser left something behind. Replacing is cheap (a fork of the nursery in
 `isolation_child`, not a new interpreter), so a run with many bad documents stays fast.
 
 Invariant: every request gets exactly one reply, in order; a document that fails twice gets a reject row, and nothing that a child sends is
@@ -22,10 +22,11 @@ import time
 import weakref
 from collections import deque
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
+
 from raydex.ir.errors import StoreError
 from raydex.ir.rows import Stamp, parse_tables
 from raydex.ir.tables import TABLES
@@ -234,7 +235,7 @@ class _Nursery:
         return True
 
     def hear(self, seconds: float) -> dict[str, Any]:
-        """The next message. Raises StoreError when none comes: the nursery is ours and reads no document, so this is a fault of the machine."""
+        """The next message. Raises StoreError when none comes: the nursery reads no document, so this is a fault of the machine."""
         poll = select.poll()
         poll.register(self.control, select.POLLIN)
         deadline = time.monotonic() + seconds
@@ -311,7 +312,7 @@ class _Lease:
         self._out.extend(job.frames())
 
     def answer(self, seconds: float) -> tuple[bytes, memoryview] | _Failure:
-        """Head and record batches of the next reply, or how the child ended. The clock of a document starts with its predecessor's reply."""
+        """Head and record batches of the next reply, or how the child ended. A document's clock starts with its predecessor's reply."""
         deadline = self._begun + seconds
         receiving = False
         while True:

@@ -261,6 +261,7 @@ def encode_reply(parsed: Any, stamp: Any, started: float) -> tuple[dict[str, Any
     from dataclasses import replace
 
     import pyarrow as pa
+
     from raydex.ir.rows import parse_tables
 
     tables: dict[str, list[pa.Table]] = {}
