@@ -1,0 +1,86 @@
+"""The raw form of a PDF page, as plain data that may cross a process border, and the PDFium functions that fill it.
+
+A part is `{"page_count", "first", "last", "encrypted", "info", "outline", "pages"}`: `info` maps document information keys to strings,
+`outline` is `[title, page, level]` rows (page 1-based or 0, level 0-based), `pages` are the dicts of `new_page`. All values are JSON.
+The invariant: a page's raw form depends on the file and that page alone, so ranges read apart and laid together equal one whole read.
+PDFium is not thread-safe: one process works on one document at a time, never in threads.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from functools import cache
+from types import SimpleNamespace
+from typing import Any
+
+BOLD, ITALIC, MONO, HIDDEN = 1, 2, 4, 8
+OBLIQUE = 4
+
+Box = tuple[float, float, float, float]
+Frame = tuple[int, float, float, float, float]
+Page = dict[str, Any]
+Part = dict[str, Any]
+
+SEGMENT_COLUMNS = ("text", "x0", "y0", "x1", "y1", "base", "size", "style", "turn")
+
+
+def new_page(number: int) -> Page:
+    """An empty raw page. Sizes in points of the upright page; `chars` counts the code points of all segments.
+
+    Segment columns (`SEGMENT_COLUMNS`, in step, in content order): boxes from the upper left corner of the upright page; `base` is the
+    baseline in the segment's own reading frame; `turn` counts quarter turns counter-clockwise (OBLIQUE: another angle); `style` is a bit
+    set of BOLD, ITALIC, MONO, HIDDEN. `links` are `[href, text, x0, y0, x1, y1]`; `error` is empty unless the page could not be read.
+    """
+    page: Page = {"number": number, "width": 0.0, "height": 0.0, "rotation": 0, "label": "", "chars": 0}
+    page.update({"state": "native", "warnings": [], "error": "", "links": []})
+    page.update({name: [] for name in SEGMENT_COLUMNS})
+    return page
+
+
+def failed_page(number: int, error: str) -> Page:
+    """A page that could not be read: it becomes an error block, its neighbours go on."""
+    page = new_page(number)
+    page.update(state="unavailable", warnings=["page_failed"], error=error)
+    return page
+
+
+def upright(frame: Frame, x0: float, y0: float, x1: float, y1: float) -> Box:
+    """A box in page space (y upward) → upper-left origin on the upright page.
+
+    `frame` is (quarter turns clockwise, left, bottom, right, top): how the page is shown and its visible box in page space.
+    """
+    quarter, left, bottom, right, top = frame
+    if quarter == 0:
+        return x0 - left, top - y1, x1 - left, top - y0
+    if quarter == 1:
+        return y0 - bottom, x0 - left, y1 - bottom, x1 - left
+    if quarter == 2:
+        return right - x1, y0 - bottom, right - x0, y1 - bottom
+    return top - y1, right - x1, top - y0, right - x0
+
+
+@cache
+def pdfium() -> SimpleNamespace:
+    """PDFium's functions. Those of the inner loops carry no argument types: checking them costs three times the call itself."""
+    import pypdfium2.raw as raw
+
+    def bare(name: str, result: Any = ctypes.c_int, *arguments: Any) -> Any:
+        address = ctypes.cast(getattr(raw, name), ctypes.c_void_p).value or 0
+        return ctypes.CFUNCTYPE(result, *arguments)(address)
+
+    pointer = ctypes.c_void_p
+    return SimpleNamespace(
+        raw=raw,
+        count_rects=bare("FPDFText_CountRects"),
+        get_rect=bare("FPDFText_GetRect"),
+        char_box=bare("FPDFText_GetCharBox"),
+        loose_box=bare("FPDFText_GetLooseCharBox"),
+        char_origin=bare("FPDFText_GetCharOrigin"),
+        is_generated=bare("FPDFText_IsGenerated"),
+        map_error=bare("FPDFText_HasUnicodeMapError"),
+        text_object=bare("FPDFText_GetTextObject", pointer, pointer, ctypes.c_int),
+        font_of=bare("FPDFTextObj_GetFont", pointer, pointer),
+        render_mode=bare("FPDFTextObj_GetTextRenderMode", ctypes.c_int, pointer),
+        matrix=bare("FPDFText_GetMatrix"),
+        font_size=bare("FPDFText_GetFontSize", ctypes.c_double),
+    )

@@ -1,0 +1,300 @@
+"""Visual lines → paragraphs with their kind: heading, list item, code or plain paragraph; headings ranked over the whole document.
+
+Lines belong together while column, type size, weight and line distance stay the same; a line that ends although the next word would have
+fitted was ended on purpose. Headings stand out from the body's type size or weight, or are named by the outline, which then decides
+their level. The invariant: every line lands in exactly one paragraph, in order.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any
+
+from raydex.kernels.pdf_layout import Line
+from raydex.kernels.pdf_raw import BOLD, HIDDEN, ITALIC, MONO, Box
+from raydex.kernels.pdf_text import Vocabulary, join_lines, plain
+
+MAX_LEVEL = 6
+LARGER = 1.1
+
+_BULLET = re.compile(r"([•●○▪■□◦‣⁃–—*·∙\uf0b7\uf0a7])(?:\s+|$)|(-)\s+")
+_NUMBERED = re.compile(r"(\(?(?:\d{1,3}|[a-zA-Z]|[ivxl]{1,6})[.)])\s+\S")
+_ENDS = (".", "!", "?", ":", ";", "。", "！", "？", "：", "；", "”", '."', ".)")
+
+
+@dataclass(slots=True)
+class Paragraph:
+    """Lines that belong together. `breaks[i]`: the line end before line i is kept; `level` of a heading is 1-6, of a list item 0-based."""
+
+    lines: list[Line]
+    breaks: list[bool]
+    kind: str = "paragraph"
+    text: str = ""
+    raw: str = ""
+    level: int = 0
+    marker: str = ""
+    ordered: bool = False
+    gap: float = 0.0
+    outline: str = ""
+    metadata: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def box(self) -> Box:
+        boxes = [line.box for line in self.lines]
+        return min(b[0] for b in boxes), min(b[1] for b in boxes), max(b[2] for b in boxes), max(b[3] for b in boxes)
+
+
+@dataclass(frozen=True, slots=True)
+class Body:
+    """The type in which most of a document is set."""
+
+    size: float
+    bold: bool
+    italic: bool
+    mono: bool
+
+
+def body_type(pages: list[list[Line]]) -> Body:
+    sizes: Counter[float] = Counter()
+    styles: Counter[int] = Counter()
+    for lines in pages:
+        for line in lines:
+            count = len(line.text)
+            sizes[round(line.size * 2) / 2] += count
+            styles[line.style] += count
+    if not sizes:
+        return Body(10.0, False, False, False)
+    total = sum(styles.values())
+
+    def most(bit: int) -> bool:
+        return 2 * sum(count for style, count in styles.items() if style & bit) > total
+
+    size = max(sizes, key=lambda size: (sizes[size], -size))
+    return Body(size, most(BOLD), most(ITALIC), most(MONO))
+
+
+def title_key(text: str) -> str:
+    """What two spellings of a title have in common: letters and digits, lower case."""
+    return "".join(char for char in plain(text).casefold() if char.isalnum())
+
+
+def paragraphs_of(lines: list[Line], titles: set[str], body: Body) -> list[Paragraph]:
+    """Paragraphs of one page. `titles` are `title_key`s of the outline's entries for this page."""
+    pitches = _pitches(lines)
+    out: list[Paragraph] = []
+    current: Paragraph | None = None
+    at = 0
+    while at < len(lines):
+        line = lines[at]
+        if titles:
+            count = _title_lines(lines, at, titles)
+            if count:
+                current = Paragraph(lines[at : at + count], [False] * count, kind="heading", outline="title")
+                out.append(current)
+                current = None
+                at += count
+                continue
+        if current is not None:
+            last = current.lines[-1]
+            join = _joins(current, last, line, pitches)
+            if join:
+                current.lines.append(line)
+                current.breaks.append(join == 2)
+                at += 1
+                continue
+        current = Paragraph([line], [False])
+        current.gap = line.base - lines[at - 1].base if at and lines[at - 1].region == line.region else 0.0
+        _mark(current, line, body)
+        out.append(current)
+        at += 1
+    return out
+
+
+def _pitches(lines: list[Line]) -> dict[float, float]:
+    """Type size → the commonest distance of two baselines in it."""
+    found: dict[float, Counter[float]] = {}
+    for at in range(1, len(lines)):
+        last, line = lines[at - 1], lines[at]
+        distance = line.base - last.base
+        if last.region == line.region and abs(last.size - line.size) < 0.3 and 0 < distance < 2.4 * line.size:
+            found.setdefault(round(line.size), Counter())[round(distance * 2) / 2] += 1
+    return {size: max(counts, key=lambda pitch: (counts[pitch], -pitch)) for size, counts in found.items()}
+
+
+def _title_lines(lines: list[Line], at: int, titles: set[str]) -> int:
+    """How many lines from `at` on spell a title of the outline; 0 when none do."""
+    key = ""
+    for count in range(1, 5):
+        if at + count > len(lines) or (count > 1 and lines[at + count - 1].region != lines[at].region):
+            return 0
+        key += title_key(lines[at + count - 1].text)
+        if key in titles:
+            return count
+        if not any(title.startswith(key) for title in titles):
+            return 0
+    return 0
+
+
+def _joins(paragraph: Paragraph, last: Line, line: Line, pitches: dict[float, float]) -> int:
+    """0: the line starts a paragraph; 1: it goes on; 2: it goes on after a line end that is kept."""
+    if line.region != last.region or line.turn != last.turn:
+        return 0
+    size = line.size
+    distance = line.base - last.base
+    pitch = pitches.get(round(size), 1.2 * size)
+    if line.cells > 1 and last.cells > 1:
+        return 2 if distance <= 2.4 * max(pitch, size) and abs(size - last.size) < 0.25 * size else 0
+    if abs(size - last.size) > 0.08 * size or (line.style ^ last.style) & (BOLD | MONO | HIDDEN):
+        return 0
+    if paragraph.kind == "code":
+        return 2 if distance <= 2.1 * max(pitch, size) else 0
+    if line.cells > 1 or last.cells > 1:
+        return 0
+    if distance > 1.22 * pitch + 0.5 or distance < 0:
+        return 0
+    if _BULLET.match(line.text):
+        return 0
+    if paragraph.kind == "paragraph" and paragraph.lines[0].style & BOLD and len(paragraph.lines) < 4:
+        return 1
+    room = last.right - last.x1
+    word = line.text.find(" ")
+    needed = (line.x1 - line.x0) * ((word if word > 0 else len(line.text)) + 1) / max(len(line.text), 1)
+    fitted = room > needed + 0.3 * size
+    if last.text[-1] in "-\u2010\u00ad" and last.text[-2:-1].isalpha() and line.text[0].islower():
+        return 1
+    ended = last.text.endswith(_ENDS)
+    if _NUMBERED.match(line.text) and (fitted or ended or abs(line.x0 - last.x0) > 0.8 * size):
+        return 0
+    if line.x0 > last.x0 + 0.8 * size and (fitted or ended) and len(paragraph.lines) + (paragraph.kind != "list_item") > 1:
+        return 0
+    if paragraph.kind == "list_item" and line.x0 < paragraph.lines[0].x0 - 0.5 * size and (fitted or ended):
+        return 0
+    if fitted:
+        return 0 if ended or (line.style ^ last.style) & ITALIC else 2
+    return 1
+
+
+def _mark(paragraph: Paragraph, line: Line, body: Body) -> None:
+    """Kind of a paragraph by its first line: code, list item or (for now) paragraph."""
+    if line.style & MONO and not body.mono:
+        paragraph.kind = "code"
+        return
+    if line.cells > 2:
+        return
+    bullet = _BULLET.match(line.text)
+    if bullet:
+        paragraph.kind, paragraph.marker = "list_item", bullet.group(1) or bullet.group(2)
+        return
+    numbered = _NUMBERED.match(line.text) if line.cells == 1 else None
+    if numbered:
+        paragraph.kind, paragraph.marker, paragraph.ordered = "list_item", numbered.group(1), True
+
+
+def set_text(paragraph: Paragraph, vocabulary: Vocabulary) -> None:
+    """Fills text and raw. A bullet is taken off, a number stays: readers cite it."""
+    lines = [line.text for line in paragraph.lines]
+    if paragraph.kind == "code":
+        left = min(line.x0 for line in paragraph.lines)
+        size = max(paragraph.lines[0].size, 1.0)
+        indented = [" " * round((line.x0 - left) / (0.6 * size)) + line.text for line in paragraph.lines]
+        paragraph.text = plain("\n".join(indented)).replace("\t", "    ")
+        return
+    if paragraph.kind == "list_item" and not paragraph.ordered:
+        lines[0] = lines[0][len(paragraph.marker) :].lstrip()
+        if not lines[0] and len(lines) > 1:
+            lines = lines[1:]
+    breaks = paragraph.breaks if any(paragraph.breaks) else None
+    paragraph.text, paragraph.raw = join_lines(lines, breaks, vocabulary)
+    if paragraph.lines[0].cells > 1 and paragraph.kind == "paragraph":
+        paragraph.metadata["tabular"] = True
+
+
+def rank_headings(pages: list[list[Paragraph]], outline: list[dict[str, tuple[str, int]]], body: Body) -> None:
+    """Turns paragraphs into headings and sets their levels: by the outline where it names them, else by the rank of size and weight.
+
+    `outline[i]` maps title keys of page i to (title, level from 1).
+    """
+    candidates: list[tuple[Paragraph, tuple[float, bool, bool]]] = []
+    told: dict[tuple[float, bool, bool], int] = {}
+    for paragraphs, titles in zip(pages, outline, strict=True):
+        for paragraph in paragraphs:
+            named = titles.get(title_key(paragraph.text)) if titles and len(paragraph.text) < 500 else None
+            if named is None and not _stands_out(paragraph, body):
+                if paragraph.kind == "heading":
+                    paragraph.kind = "paragraph"
+                continue
+            line = paragraph.lines[0]
+            style = (round(line.size * 2) / 2, bool(line.style & BOLD), bool(line.style & ITALIC))
+            paragraph.kind = "heading"
+            candidates.append((paragraph, style))
+            if named is not None:
+                paragraph.outline, paragraph.level = named
+                told[style] = min(told.get(style, MAX_LEVEL), named[1])
+            else:
+                paragraph.outline = ""
+    ranks = {style: min(rank, MAX_LEVEL) for rank, style in enumerate(sorted({style for _, style in candidates}, key=_weight), 1)}
+    if told:
+        ranks = _between(ranks, told)
+    for paragraph, style in candidates:
+        if not paragraph.outline:
+            paragraph.level = ranks[style]
+
+
+def _weight(style: tuple[float, bool, bool]) -> tuple[float, bool, bool]:
+    size, bold, italic = style
+    return -size, not bold, italic
+
+
+def _between(ranks: dict[tuple[float, bool, bool], int], told: dict[tuple[float, bool, bool], int]) -> dict[tuple[float, bool, bool], int]:
+    """Levels of styles that the outline does not name: one below the nearest heavier style that it names."""
+    out: dict[tuple[float, bool, bool], int] = {}
+    above = 0
+    for style in sorted(ranks, key=_weight):
+        if style in told:
+            above = out[style] = told[style]
+        else:
+            out[style] = max(1, min(MAX_LEVEL, above + 1))
+    return out
+
+
+def _stands_out(paragraph: Paragraph, body: Body) -> bool:
+    lines, text = paragraph.lines, paragraph.text
+    if paragraph.kind == "code" or len(lines) > 4 or len(text) > 250 or any(line.cells > 1 for line in lines):
+        return False
+    if paragraph.kind == "list_item" and not paragraph.ordered:
+        return False
+    if not any(char.isalpha() for char in text):
+        return False
+    line = lines[0]
+    if line.turn != 0 or line.style & HIDDEN:
+        return False
+    if line.size >= LARGER * body.size and line.size >= body.size + 0.9:
+        return not (len(text) > 120 and text.endswith("."))
+    if line.size < 0.85 * body.size or text.endswith((",", ";")):
+        return False
+    if line.style & BOLD and not body.bold:
+        return len(lines) <= 2 and len(text) <= 120
+    if line.style & ITALIC and not body.italic:
+        short = len(lines) == 1 and len(text) <= 60 and not text.endswith((".", ":", "?", "!")) and text[0].isupper()
+        return short and line.right - line.x1 > 0.2 * (line.right - line.x0) and paragraph.gap > 1.3 * line.size
+    return False
+
+
+def nest_items(paragraphs: list[Paragraph]) -> None:
+    """Levels of list items by their indentation; a heading, another column or another page starts anew."""
+    stack: list[float] = []
+    region = -1
+    for paragraph in paragraphs:
+        line = paragraph.lines[0]
+        if paragraph.kind == "heading" or line.region != region:
+            stack, region = [], line.region
+        if paragraph.kind != "list_item":
+            continue
+        near = 0.5 * line.size
+        while stack and stack[-1] > line.x0 + near:
+            stack.pop()
+        if not stack or line.x0 > stack[-1] + near:
+            stack.append(line.x0)
+        paragraph.level = len(stack) - 1
