@@ -5,8 +5,10 @@ The invariant: every table that comes out has exactly its spec's schema, so that
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from datetime import datetime
+from functools import cache
 from typing import Any
 
 import orjson
@@ -31,14 +33,23 @@ class Stamp:
     written_at: datetime
 
 
-def to_table(name: str, columns: dict[str, list[Any]]) -> pa.Table:
+@cache
+def _schema(name: str) -> pa.Schema:
+    return TABLES[name].schema
+
+
+def _array(values: list[Any] | pa.Array, kind: pa.DataType) -> pa.Array:
+    return values if isinstance(values, pa.Array) else pa.array(values, kind)
+
+
+def to_table(name: str, columns: Mapping[str, list[Any] | pa.Array]) -> pa.Table:
     """Columns (own and common) → Arrow table of table `name`; a missing column is null, an unknown one an error."""
-    schema = TABLES[name].schema
+    schema = _schema(name)
     unknown = set(columns) - set(schema.names)
     if unknown:
         raise ValueError(f"table {name} has no column {sorted(unknown)}")
     count = len(next(iter(columns.values()))) if columns else 0
-    arrays = [pa.array(columns[field.name], field.type) if field.name in columns else pa.nulls(count, field.type) for field in schema]
+    arrays = [_array(columns[field.name], field.type) if field.name in columns else pa.nulls(count, field.type) for field in schema]
     return pa.Table.from_arrays(arrays, schema=schema)
 
 
@@ -48,6 +59,7 @@ def empty_table(name: str) -> pa.Table:
 
 def stamped(name: str, rows: list[dict[str, Any]] | dict[str, list[Any]], stamp: Stamp) -> pa.Table:
     """Rows or columns + the common columns → Arrow table."""
+    columns: dict[str, list[Any] | pa.Array]
     if isinstance(rows, dict):
         columns = dict(rows)
         count = len(next(iter(columns.values()))) if columns else 0
@@ -58,7 +70,11 @@ def stamped(name: str, rows: list[dict[str, Any]] | dict[str, list[Any]], stamp:
     if count == 0:
         return empty_table(name)
     for field in fields(stamp):
-        columns.setdefault(field.name, [getattr(stamp, field.name)] * count)
+        if field.name not in columns:
+            value = getattr(stamp, field.name)
+            columns[field.name] = (
+                [value] * count if count < 64 else pa.repeat(pa.scalar(value, _schema(name).field(field.name).type), count)
+            )
     return to_table(name, columns)
 
 

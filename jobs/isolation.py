@@ -23,6 +23,7 @@ import weakref
 from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 
 import pyarrow as pa
@@ -427,6 +428,11 @@ class _Lease:
         self._finish()
 
 
+@cache
+def _schema(name: str) -> pa.Schema:
+    return TABLES[name].schema
+
+
 def _decode(head: bytes, body: memoryview) -> tuple[ParseReply | None, _Failure | None, bool]:
     """Reply or failure, and whether the child ends after it. Whatever is not understood is a crash: the child is not trusted."""
     garbled = _Failure("crash", "the reply of the parser process is not understood")
@@ -438,7 +444,7 @@ def _decode(head: bytes, body: memoryview) -> tuple[ParseReply | None, _Failure 
         tables: dict[str, list[pa.RecordBatch]] = {}
         at = 0
         for name, size in said["tables"]:
-            batch = pa.ipc.read_record_batch(pa.py_buffer(body[at : at + size]), TABLES[name].schema)
+            batch = pa.ipc.read_record_batch(pa.py_buffer(body[at : at + size]), _schema(name))
             batch.validate(full=True)
             tables.setdefault(name, []).append(batch)
             at += size
