@@ -1,0 +1,78 @@
+"""A stage is data: a name, a worker class, the columns it reads and writes, and what its actors take. One function runs a chain of them.
+
+The invariant: every stage is safe to retry (its only side effects are unpublished files and content-addressed objects), so Ray may
+restart an actor or repeat a batch; a batch that fails `RETRIES` times over stops the run instead of losing rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+
+from raydex.ir.errors import StoreError
+
+RETRIES = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """`worker(*args)` is built once an actor; calling it maps an Arrow batch to an Arrow batch. `workers` is (fewest, most)."""
+
+    name: str
+    worker: type
+    args: tuple[Any, ...]
+    reads: tuple[str, ...]
+    writes: tuple[str, ...]
+    cpus: float = 1.0
+    gpus: float = 0.0
+    batch_size: int = 64
+    workers: tuple[int, int] = (1, 1)
+    environment: dict[str, str] = field(default_factory=dict)
+
+
+def run_stages(rows: list[pa.Table], stages: tuple[Stage, ...]) -> Iterator[pa.Table]:
+    """Streams the rows through the stages and yields what the last one makes, in no particular order.
+
+    Raises StoreError when a worker dies again and again, or a stage raises.
+    """
+    import ray
+    from ray.exceptions import RayError
+
+    check_columns(rows, stages)
+    dataset = ray.data.from_arrow(rows)
+    for stage in stages:
+        runtime = {"runtime_env": {"env_vars": stage.environment}} if stage.environment else {}
+        dataset = dataset.map_batches(
+            stage.worker,
+            fn_constructor_args=stage.args,
+            batch_format="pyarrow",
+            batch_size=stage.batch_size,
+            zero_copy_batch=True,
+            num_cpus=stage.cpus,
+            num_gpus=stage.gpus or None,
+            compute=ray.data.ActorPoolStrategy(min_size=stage.workers[0], max_size=stage.workers[1]),
+            max_restarts=-1,
+            max_task_retries=RETRIES,
+            **runtime,
+        )
+    try:
+        yield from dataset.iter_batches(batch_format="pyarrow", batch_size=None, prefetch_batches=1)
+    except RayError as error:
+        first = str(error).strip().splitlines()
+        raise StoreError(
+            f"a stage failed: {first[-1] if first else type(error).__name__}",
+            remedy="What was committed is kept: run the same command again, or look into the log of the run",
+        ) from error
+
+
+def check_columns(rows: list[pa.Table], stages: tuple[Stage, ...]) -> None:
+    """Raises ValueError when a stage reads a column that neither the input nor an earlier stage writes."""
+    known = set(rows[0].column_names) if rows else set()
+    for stage in stages:
+        missing = set(stage.reads) - known
+        if missing:
+            raise ValueError(f"stage {stage.name} reads {sorted(missing)}, which nothing before it writes")
+        known |= set(stage.writes)

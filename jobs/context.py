@@ -1,0 +1,68 @@
+"""What every stage of one run knows: the lake, the settings and the fingerprints. Plain data, so that it travels to any worker."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+import orjson
+
+from raydex.configs.settings import Settings
+from raydex.ir.ids import digest
+from raydex.ir.rows import Stamp
+from raydex.kernels.parse import PARSER_VERSION
+
+CHUNK_VERSION = "1"
+EMBED_VERSION = "1"
+PROJECT_VERSION = "1"
+STAGES = ("parse", "chunk", "embed")
+
+
+@dataclass(frozen=True, slots=True)
+class RunContext:
+    """One run. `fingerprints` maps stage → fingerprint; `written_at` is the time that all rows of the run carry."""
+
+    lake_root: str
+    run_id: str
+    workspace: str
+    settings: Settings
+    fingerprints: dict[str, str]
+    written_at: datetime
+    objects_uri: str
+    generation: int = 0
+    extra: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def tables(self) -> str:
+        """Root of the Delta tables."""
+        return f"{self.lake_root}/tables"
+
+    def stamp(self, stage: str, record_id: str, content_hash: str, epoch: int) -> Stamp:
+        return Stamp(record_id, content_hash, self.fingerprints.get(stage, ""), self.run_id, epoch, self.written_at)
+
+
+def stage_fingerprints(settings: Settings) -> dict[str, str]:
+    """Stage → fingerprint = stage version + the part of the configuration that it reads + model identity (design §2).
+
+    Limits belong to parsing: raising one gives documents over it another try.
+    """
+    from raydex.kernels.embed import embedding_identity
+    from raydex.kernels.tokens import tokenizer_identity
+
+    model = embedding_identity(settings.embed.model, settings.embed.base_url)
+    tokenizer = tokenizer_identity(settings.embed.model)
+    limits = orjson.dumps(settings.limits.model_dump(exclude={"attempts"}), option=orjson.OPT_SORT_KEYS).decode()
+    chunk = orjson.dumps(settings.chunk.model_dump(), option=orjson.OPT_SORT_KEYS).decode()
+    keep = f"keep_originals={settings.objects.keep_originals}"
+    return {
+        "parse": digest("parse", PARSER_VERSION, limits, keep)[:16],
+        "chunk": digest("chunk", CHUNK_VERSION, chunk, tokenizer)[:16],
+        "embed": digest("embed", EMBED_VERSION, model)[:16],
+        "project": digest("project", PROJECT_VERSION)[:16],
+    }
+
+
+def config_hash(settings: Settings) -> str:
+    return hashlib.sha256(orjson.dumps(settings.model_dump(mode="json"), option=orjson.OPT_SORT_KEYS)).hexdigest()[:16]

@@ -1,0 +1,124 @@
+"""Receipts → commits. An epoch is published when the receipts of all its records are in: data tables first, the ledger last.
+
+Epochs are acknowledged in order, so that after a kill every unacknowledged row has an epoch above the ledger's highest (contracts 10).
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+
+from raydex.cluster.delta import DataFile, commit_files, write_data_file
+from raydex.cluster.faults import fault_point
+from raydex.ir.rows import to_table
+from raydex.ir.tables import LOG_TABLES, RECORD_TABLES
+from raydex.jobs.context import STAGES, RunContext
+
+FIGURES = ("rows_in", "rows_out", "rejects", "seconds", "cpu_seconds", "gpu_seconds")
+
+
+@dataclass(slots=True)
+class Tally:
+    """Figures of a run so far."""
+
+    states: Counter[str] = field(default_factory=Counter)
+    rejects: Counter[str] = field(default_factory=Counter)
+    stages: dict[str, dict[str, float]] = field(default_factory=lambda: {name: dict.fromkeys(FIGURES, 0) for name in STAGES})
+    rows: Counter[str] = field(default_factory=Counter)
+    epochs: int = 0
+    bytes_written: int = 0
+
+    def add_metrics(self, metrics: list[dict[str, Any]]) -> None:
+        for item in metrics:
+            figures = self.stages[item["stage"]]
+            for name in FIGURES:
+                figures[name] += item[name]
+
+
+class EpochCommitter:
+    """Gathers receipts by epoch and commits complete epochs in order. `expected`: epoch → records in it."""
+
+    def __init__(self, context: RunContext, expected: dict[int, int], kept: dict[str, dict[str, str]]) -> None:
+        self.context = context
+        self.expected = expected
+        self.kept = kept
+        self.files: dict[int, dict[str, list[DataFile]]] = defaultdict(lambda: defaultdict(list))
+        self.records: dict[int, list[dict[str, Any]]] = defaultdict(list)
+        self.waiting = sorted(expected)
+        self.tally = Tally()
+
+    def add(self, batch: pa.Table) -> None:
+        """Takes one batch of receipts; commits whatever has become complete."""
+        for row in batch.to_pylist():
+            for item in row["files"]:
+                self.files[item["epoch"]][item["table"]].append(
+                    DataFile(table=item["table"], path=item["path"], size=item["size"], rows=item["rows"], stats=item["stats"])
+                )
+            self.tally.add_metrics(row["metrics"])
+            self.records[row["epoch"]].append(self._ledger_row(row))
+        while self.waiting and len(self.records[self.waiting[0]]) >= self.expected[self.waiting[0]]:
+            self._commit(self.waiting.pop(0))
+
+    def _commit(self, epoch: int) -> None:
+        files = self.files.pop(epoch, {})
+        records = sorted(self.records.pop(epoch), key=lambda row: row["record_id"])
+        metadata = {"raydex.run": self.context.run_id, "raydex.epoch": str(epoch)}
+        for name in (*RECORD_TABLES, *LOG_TABLES):
+            if files.get(name):
+                commit_files(self.context.tables, name, files[name], txn_version=epoch, metadata=metadata)
+                self.tally.rows[name] += sum(item.rows for item in files[name])
+                self.tally.bytes_written += sum(item.size for item in files[name])
+        columns = {name: [row[name] for row in records] for name in records[0]}
+        ledger = write_data_file(self.context.tables, "records", to_table("records", columns))
+        fault_point("epoch.acknowledge:before", str(epoch))
+        commit_files(self.context.tables, "records", [ledger], txn_version=epoch, metadata=metadata)
+        fault_point("epoch.acknowledge:after", str(epoch))
+        self.tally.epochs += 1
+        for row in records:
+            self.tally.states[row["state"]] += 1
+            if row["reject_class"]:
+                self.tally.rejects[row["reject_class"]] += 1
+
+    def _ledger_row(self, row: dict[str, Any]) -> dict[str, Any]:
+        context = self.context
+        return {
+            "record_id": row["record_id"],
+            "source_id": row["source_id"],
+            "source_name": row["source_name"],
+            "workspace": context.workspace,
+            "repository": row["repository"],
+            "path": row["path"],
+            "uri": row["uri"],
+            "parent_id": "",
+            "media_type": row["media_type"],
+            "size": row["size"],
+            "change_key": row["change_key"],
+            "cas_uri": row["cas_uri"],
+            "state": row["state"],
+            "missing": row["missing"],
+            "fingerprints": sorted(self._marks(row).items()),
+            "attempts": row["attempts"],
+            "reject_class": row["reject_class"],
+            "error": row["error"],
+            "content_hash": row["content_hash"],
+            "fingerprint": context.fingerprints["parse"],
+            "run_id": context.run_id,
+            "epoch": row["epoch"],
+            "written_at": context.written_at,
+        }
+
+    def _marks(self, row: dict[str, Any]) -> dict[str, str]:
+        """The stages that stand for this content: up to the failed one, which counts as tried (contracts 19)."""
+        prints = self.context.fingerprints
+        if row["failed"] == "list":
+            return self.kept.get(row["record_id"], {})
+        if row["failed"] == "parse":
+            return {"parse": prints["parse"]}
+        if row["failed"] == "chunk":
+            return {"parse": prints["parse"], "chunk": prints["chunk"]}
+        if row["failed"] == "embed":
+            return {"parse": prints["parse"], "chunk": prints["chunk"], "embed_tried": prints["embed"]}
+        return {stage: prints[stage] for stage in STAGES}

@@ -1,0 +1,203 @@
+"""`raydex index`: sources → plan → Ray stages → epochs → sweep → projection → stores → verify → generation marked complete.
+
+The order is the guarantee: nothing is skipped that the ledger has not acknowledged, nothing is visible that has not been verified.
+A run that finds nothing to do starts no engine at all.
+"""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from raydex.cluster.faults import fault_point
+from raydex.cluster.lake import Lake, acknowledged_epoch, active_generation, load_ledger, next_epoch
+from raydex.configs.settings import Settings
+from raydex.ir.errors import ConfigError
+from raydex.jobs.context import RunContext, stage_fingerprints
+from raydex.jobs.epochs import EpochCommitter, Tally
+from raydex.jobs.live import sweep, sweep_ledger, sweep_unacknowledged
+from raydex.jobs.plan import Plan, make_plan, number_epochs, work_tables
+from raydex.jobs.sources import Source, open_source
+from raydex.jobs.unfinished import clear_unfinished, mark_unfinished, unfinished_run
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class IndexRequest:
+    """What the command line asks for."""
+
+    specs: tuple[str, ...]
+    lake: str
+    settings: Settings
+    name: str | None = None
+    repository: str | None = None
+    commit: str | None = None
+    allow_empty: bool = False
+    max_delete_share: float | None = None
+    only: frozenset[str] | None = None
+    progress: bool = True
+    say: Say = field(default=lambda text: None)
+
+
+def index(request: IndexRequest) -> dict[str, Any]:
+    """Runs it all and returns the summary that `index --json` prints. Raises RaydexError; what was committed stays."""
+    started, began = time.perf_counter(), datetime.now(UTC)
+    run_id = f"run_{uuid.uuid4().hex}"
+    lake = Lake(request.lake)
+    with lake.lock(run_id):
+        return IndexRun(request, lake, run_id, began, started).run()
+
+
+class IndexRun:
+    """One run under the lake's lock."""
+
+    def __init__(self, request: IndexRequest, lake: Lake, run_id: str, began: datetime, started: float) -> None:
+        self.request = request
+        self.settings = request.settings
+        self.lake = lake
+        self.say = request.say
+        self.began = began
+        self.started = started
+        self.seconds: dict[str, float] = {}
+        self.context = RunContext(
+            lake_root=str(lake.root),
+            run_id=run_id,
+            workspace=self.settings.workspace,
+            settings=self.settings,
+            fingerprints=stage_fingerprints(self.settings),
+            written_at=began,
+            objects_uri=self.settings.objects.uri or str(Path(lake.root) / "objects"),
+        )
+
+    def run(self) -> dict[str, Any]:
+        from raydex.jobs.finalize import finalize, is_current
+        from raydex.jobs.summary import record_run, summarise
+
+        recovered = self._recover()
+        sources = self._open_sources()
+        clock = time.perf_counter()
+        ledger = load_ledger(self.lake)
+        plan = make_plan(
+            self.lake,
+            sources,
+            ledger,
+            self.settings,
+            self.context.fingerprints,
+            allow_empty=self.request.allow_empty,
+            max_delete_share=self.request.max_delete_share,
+            only=set(self.request.only) if self.request.only is not None else None,
+        )
+        self.seconds["list"] = time.perf_counter() - clock
+        self.say(plan_line(plan, self.seconds["list"]))
+        generation = active_generation(self.lake)
+        tally = Tally()
+        finished: dict[str, Any] = {}
+        if plan.idle and not recovered and is_current(generation, self.context, sources):
+            self.say("Nothing changed: no stage has work, no engine was started.")
+        else:
+            mark_unfinished(self.lake, self.context.run_id)
+            redone = plan.counts["changed"] > 0 or recovered
+            if plan.work:
+                tally = self._run_stages(plan)
+            fault_point("index.sweep:before")
+            if plan.deleted or redone:
+                sweep_ledger(self.lake, set(plan.deleted))
+                swept = sweep(self.lake, load_ledger(self.lake))
+                sweep(self.lake, load_ledger(self.lake), tables=("rejects",))
+                self.say(f"Removed {swept.rows} rows of changed and deleted records ({swept.bytes_written / 1e6:.1f} MB rewritten).")
+            finished = finalize(self.lake, self.context, sources, self.say, self.seconds)
+            clear_unfinished(self.lake)
+            generation = active_generation(self.lake)
+        summary = summarise(self, plan, tally, generation, finished)
+        record_run(self.lake, self.context, summary, self.began, generation)
+        return summary
+
+    def _recover(self) -> bool:
+        """After a killed run: rows that the ledger does not know are removed before anything else."""
+        holder = unfinished_run(self.lake)
+        if holder is None:
+            return False
+        swept = sweep_unacknowledged(self.lake, acknowledged_epoch(self.lake))
+        self.say(f"The last run ({holder}) did not finish: going on from what it committed; {swept.rows} unacknowledged rows removed.")
+        return True
+
+    def _open_sources(self) -> list[Source]:
+        request = self.request
+        sources = [
+            open_source(spec, workspace=self.settings.workspace, name=request.name, repository=request.repository, commit=request.commit)
+            for spec in request.specs
+        ]
+        names: dict[str, Source] = {}
+        for source in sources:
+            if source.name in names and names[source.name].root != source.root:
+                raise ConfigError(
+                    f"two sources of this run are named {source.name}", place=source.root, remedy="Index them apart, one with --name"
+                )
+            names[source.name] = source
+        self._check_names(list(names.values()))
+        return list(names.values())
+
+    def _check_names(self, sources: list[Source]) -> None:
+        """A name that another root already has in this workspace is an error (contracts 3), unless that root is gone: then it moved."""
+        generation = active_generation(self.lake)
+        held = generation.sources if generation else {}
+        for source in sources:
+            other = held.get(source.source_id)
+            if other and other["root"] != source.root and "://" not in other["root"] and Path(other["root"]).exists():
+                raise ConfigError(
+                    f"the name {source.name} belongs to {other['root']} in workspace {source.workspace}",
+                    place=source.root,
+                    remedy="Give this source another --name, or another --workspace",
+                )
+
+    def _run_stages(self, plan: Plan) -> Tally:
+        from raydex.cluster.ray_session import ray_session
+        from raydex.cluster.stage import run_stages
+        from raydex.jobs.pipeline import build_stages, start_board
+        from raydex.jobs.progress import ProgressView
+
+        settings = self.settings
+        expected = number_epochs(plan.work, next_epoch(self.lake), settings.run.epoch_records)
+        kept = {row["record_id"]: row["kept"] for row in plan.work if row["start"] == "keep"}
+        rows = work_tables(plan.work, min(stage.batch_size for stage in (settings.stages.parse, settings.stages.chunk)))
+        totals = stage_totals(plan)
+        plan.work.clear()
+        committer = EpochCommitter(self.context, expected, kept)
+        clock = time.perf_counter()
+        with ray_session(settings.ray.address, settings.ray.cpus, settings.ray.object_store_bytes) as resources:
+            self.seconds["ray_start"] = time.perf_counter() - clock
+            self.say(
+                f"Ray is up with {resources.get('CPU', 0):g} CPUs and {resources.get('GPU', 0):g} GPUs ({self.seconds['ray_start']:.1f} s)."
+            )
+            clock = time.perf_counter()
+            board = start_board()
+            view = ProgressView(totals, enabled=self.request.progress)
+            stages = build_stages(self.context, resources, board, len(rows))
+            with view.watching(board):
+                for batch in run_stages(rows, stages):
+                    committer.add(batch)
+        self.seconds["stages"] = time.perf_counter() - clock
+        if committer.waiting:
+            raise ConfigError(f"{len(committer.waiting)} epochs did not complete: a stage lost rows")
+        return committer.tally
+
+
+def stage_totals(plan: Plan) -> dict[str, int]:
+    """Records that each stage will get at most."""
+    parse = plan.starts["parse"]
+    chunk = parse + plan.starts["chunk"]
+    return {"parse": parse, "chunk": chunk, "embed": len(plan.work)}
+
+
+def plan_line(plan: Plan, seconds: float) -> str:
+    c = plan.counts
+    return (
+        f"{c['seen']} files seen ({plan.listed_bytes / 1e6:.1f} MB, {seconds:.1f} s): {c['new']} new, {c['changed']} changed, "
+        f"{c['unchanged']} unchanged, {c['deleted']} deleted."
+    )

@@ -1,0 +1,187 @@
+"""Pinned tables → stores: vectors generation by generation, the graph as a fresh file a generation (contracts 14).
+
+Only what the epochs since the last loaded generation wrote is sent to the vector store; what vanished is found by comparing the data
+files of both versions, never by listing everything.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from raydex.cluster.delta import list_data_files, read_data_file, read_delta
+from raydex.cluster.lake import Generation, Lake
+from raydex.ir.errors import StoreError
+from raydex.ir.locator import Locator
+from raydex.jobs.context import RunContext
+
+VECTORS = "stores/vectors.db"
+CHUNK_COLUMNS = [
+    "chunk_id",
+    "record_id",
+    "parent_id",
+    "title",
+    "content",
+    "kind",
+    "section_path",
+    "locators",
+    "entity_id",
+    "strategy",
+    "content_hash",
+]
+
+
+def load_vectors(
+    lake: Lake, context: RunContext, before: Generation | None, generation: Generation
+) -> tuple[dict[str, Any], dict[str, float]]:
+    """(cursor, figures): the store shows `generation`. Raises StoreError when a row was not taken."""
+    from raydex.cluster.vectors import VectorStore, collection_name
+    from raydex.kernels.embed import embedding_identity
+
+    clock = time.perf_counter()
+    settings = context.settings
+    dimension = vector_dimension(lake, generation)
+    cursor: dict[str, Any] = {
+        "uri": settings.stores.vectors or VECTORS,
+        "collection": "",
+        "dimension": dimension,
+        "generation": generation.number,
+        "rows": 0,
+        "embed": settings.embed.model_dump(),
+    }
+    if dimension == 0:
+        return cursor, {"seconds": time.perf_counter() - clock}
+    model = embedding_identity(settings.embed.model, settings.embed.base_url)
+    cursor["collection"] = collection_name(model, dimension)
+    old = before.cursors.get("vectors") if before else None
+    same = old is not None and old["collection"] == cursor["collection"] and old["uri"] == cursor["uri"]
+    base = old["generation"] if old is not None and same else 0
+    since = before.epoch if before is not None and same else 0
+    removed = removed_chunks(lake, before, generation) if same and before is not None else []
+    uri = cursor["uri"] if "://" in cursor["uri"] else str(lake.root / cursor["uri"])
+    with VectorStore(uri, cursor["collection"], dimension, model=model) as store:
+        result = store.load(generation.number, vector_rows(lake, generation, since), removed, base)
+        if result.failed:
+            first = result.failed[0]
+            raise StoreError(f"{len(result.failed)} vectors were not taken, first {first.key}: {first.error}", place=uri)
+        cursor["rows"] = store.count(generation.number)
+    sent = result.inserted + result.unchanged
+    figures = {"rows_in": sent + result.closed, "rows_out": sent, "seconds": time.perf_counter() - clock}
+    return cursor, figures
+
+
+def vector_dimension(lake: Lake, generation: Generation) -> int:
+    """Dimension of the stored vectors; 0 when there are none."""
+    for file in list_data_files(lake.tables, "embeddings", generation.table_versions.get("embeddings")):
+        table = read_data_file(lake.tables, "embeddings", file.path, columns=["vector"])
+        if table.num_rows:
+            return len(table.column("vector")[0])
+    return 0
+
+
+def removed_chunks(lake: Lake, before: Generation, generation: Generation) -> list[str]:
+    """Chunks with a vector in the older version and none in the newer: only files that the two do not share are read."""
+    old_version, new_version = before.table_versions.get("embeddings"), generation.table_versions.get("embeddings")
+    if old_version is None or old_version == new_version:
+        return []
+    old = {file.path for file in list_data_files(lake.tables, "embeddings", old_version)}
+    new = {file.path for file in list_data_files(lake.tables, "embeddings", new_version)}
+
+    def ids(paths: set[str]) -> set[str]:
+        found: set[str] = set()
+        for path in sorted(paths):
+            found.update(read_data_file(lake.tables, "embeddings", path, columns=["chunk_id"]).column("chunk_id").to_pylist())
+        return found
+
+    return sorted(ids(old - new) - ids(new - old))
+
+
+def vector_rows(lake: Lake, generation: Generation, since: int) -> Iterator[pa.Table]:
+    """Rows for the vector store of all epochs after `since`; memory is bounded by one epoch."""
+    versions = generation.table_versions
+    heads = {row["record_id"]: row["title"] for row in _rows(lake, "documents", versions, ["record_id", "title"])}
+    about = {row["record_id"]: row for row in _rows(lake, "records", versions, ["record_id", "path", "media_type"])}
+    epochs: dict[int, list[str]] = {}
+    for file in list_data_files(lake.tables, "embeddings", versions.get("embeddings")):
+        bounds = file.bounds("epoch")
+        if bounds is None or bounds[1] > since:
+            epochs.setdefault(bounds[1] if bounds else since + 1, []).append(file.path)
+    for _, paths in sorted(epochs.items()):
+        columns = ["chunk_id", "vector", "epoch", "truncated"]
+        parts = [read_data_file(lake.tables, "embeddings", path, columns=columns, where=pc.field("epoch") > since) for path in paths]
+        vectors = pa.concat_tables(parts)
+        if vectors.num_rows == 0:
+            continue
+        wanted = pc.field("chunk_id").isin(vectors.column("chunk_id").combine_chunks())
+        chunks = read_delta(lake.tables, "chunks", version=versions["chunks"], columns=CHUNK_COLUMNS, where=wanted)
+        rows = {row["chunk_id"]: row for row in chunks.to_pylist()}
+        items = []
+        for key, vector in zip(vectors.column("chunk_id").to_pylist(), vectors.column("vector")):
+            items.append(_vector_row(rows[key], vector.values.to_numpy(), heads, about))
+        yield pa.Table.from_pylist(items, schema=_row_schema())
+
+
+def _row_schema() -> pa.Schema:
+    from raydex.cluster.vector_rows import ROW_SCHEMA
+
+    return ROW_SCHEMA
+
+
+def _rows(lake: Lake, name: str, versions: dict[str, int], columns: list[str]) -> list[dict[str, Any]]:
+    return read_delta(lake.tables, name, version=versions.get(name), columns=columns).to_pylist() if name in versions else []
+
+
+def _vector_row(chunk: dict[str, Any], vector: Any, heads: dict[str, str], about: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    record = about[chunk["record_id"]]
+    places = [Locator.parse(item) for item in chunk["locators"] or ()]
+    page = next((place.page for place in places if place.page is not None), 0)
+    section = chunk["section_path"] or []
+    metadata = {
+        "path": record["path"],
+        "parent_id": chunk["parent_id"],
+        "entity_id": chunk["entity_id"],
+        "locators": chunk["locators"],
+        "content_hash": chunk["content_hash"],
+        "strategy": chunk["strategy"],
+    }
+    return {
+        "id": chunk["chunk_id"],
+        "doc_id": chunk["record_id"],
+        "doc_name": heads.get(chunk["record_id"]) or record["path"],
+        "content": chunk["content"],
+        "section_title": section[-1] if section else chunk["title"],
+        "section_path": section,
+        "page_number": page,
+        "regulation_type": "",
+        "version": "",
+        "semantic_id": "",
+        "block_type": chunk["kind"],
+        "source_type": record["media_type"],
+        "metadata_json": orjson.dumps({key: value for key, value in metadata.items() if value}).decode(),
+        "embedding": vector,
+        "created_at": 0,
+    }
+
+
+def load_graph(lake: Lake, generation: Generation, settings_keep: int = 3) -> tuple[dict[str, Any], dict[str, float]]:
+    """(cursor, figures): a fresh graph file for `generation`; files of generations that are no longer kept go."""
+    from raydex.cluster.graph_store import Marker, build_graph
+
+    clock = time.perf_counter()
+    versions = generation.table_versions
+    tables = {name: read_delta(lake.tables, name, version=versions[name]) for name in ("nodes", "edges", "evidence")}
+    name = f"stores/graph-{generation.number:06d}.lbug"
+    marker = Marker(generation=generation.number, source_manifest=generation.source_manifest, projection_hash=generation.projection_hash)
+    path = Path(lake.root) / name
+    counts = build_graph(path, tables["nodes"], tables["edges"], tables["evidence"], marker)
+    for old in sorted(lake.stores.glob("graph-*.lbug"))[: -max(settings_keep, 1)]:
+        old.unlink(missing_ok=True)
+    cursor = {"path": name, "generation": generation.number, "nodes": counts.nodes, "edges": counts.edges}
+    rows = counts.nodes + counts.edges
+    return cursor, {"rows_in": rows, "rows_out": rows, "seconds": time.perf_counter() - clock}

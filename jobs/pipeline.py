@@ -1,0 +1,70 @@
+"""The stages of the index job as data, sized to the cluster.
+
+A stage's `workers: 0` means: as many as its share of the cluster's CPUs (or GPUs) allows, never more than there are batches.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from raydex.cluster.stage import Stage
+from raydex.configs.settings import StageSettings
+from raydex.ir.errors import ConfigError
+from raydex.jobs import chunk_stage, embed_stage, parse_stage
+from raydex.jobs.context import RunContext
+from raydex.jobs.known_vectors import write_known
+
+
+def build_stages(context: RunContext, resources: dict[str, float], board: Any, batches: int) -> tuple[Stage, ...]:
+    """Parse → chunk → embed. Raises ConfigError when one worker of each stage does not fit into the cluster."""
+    settings = context.settings.stages
+    check_room(settings.parse, settings.chunk, settings.embed, resources)
+    known = Path(context.lake_root) / "staging" / f"known-{context.run_id}.npz"
+    known.parent.mkdir(parents=True, exist_ok=True)
+    found = write_known(context.tables, context.fingerprints["embed"], known)
+    embed_args = (context, board, str(known) if found else "")
+    spare = resources.get("CPU", 1) - settings.chunk.cpus - settings.embed.cpus * max(settings.embed.workers, 1)
+    return (
+        _stage("parse", parse_stage.ParseWorker, (context, board), parse_stage, settings.parse, spare, batches),
+        _stage("chunk", chunk_stage.ChunkWorker, (context, board), chunk_stage, settings.chunk, settings.chunk.cpus, batches),
+        _stage("embed", embed_stage.EmbedWorker, embed_args, embed_stage, settings.embed, settings.embed.cpus, batches),
+    )
+
+
+def _stage(name: str, worker: type, args: tuple[Any, ...], module: Any, settings: StageSettings, room: float, batches: int) -> Stage:
+    most = settings.workers or max(1, int(room / settings.cpus) if settings.cpus else 1)
+    most = max(1, min(most, batches))
+    return Stage(
+        name=name,
+        worker=worker,
+        args=args,
+        reads=module.READS,
+        writes=module.WRITES,
+        cpus=settings.cpus,
+        gpus=settings.gpus,
+        batch_size=settings.batch_size,
+        workers=(most, most),
+    )
+
+
+def check_room(parse: StageSettings, chunk: StageSettings, embed: StageSettings, resources: dict[str, float]) -> None:
+    """A pool that can never start would hang the run: say so before the first document."""
+    for kind, key in (("cpus", "CPU"), ("gpus", "GPU")):
+        need = sum(getattr(stage, kind) * max(stage.workers, 1) for stage in (parse, chunk, embed))
+        have = resources.get(key, 0)
+        if need > have:
+            raise ConfigError(
+                f"the stages need {need:g} {kind}, the cluster has {have:g}",
+                place=f"stages.*.{kind}",
+                remedy=f"Lower stages.<stage>.{kind} or stages.<stage>.workers, or use a larger cluster",
+            )
+
+
+def start_board() -> Any:
+    """The progress board as an actor without CPU share."""
+    import ray
+
+    from raydex.jobs.progress import Board
+
+    return ray.remote(Board).options(num_cpus=0, max_concurrency=1).remote()

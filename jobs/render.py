@@ -1,0 +1,233 @@
+"""Results → the terminal: JSON on request, tables for people. Nothing here decides anything."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import orjson
+
+WIDTH = 110
+
+
+def print_json(value: Any) -> None:
+    """One object on one line."""
+    sys.stdout.buffer.write(orjson.dumps(value, option=orjson.OPT_APPEND_NEWLINE | orjson.OPT_NON_STR_KEYS, default=str))
+    sys.stdout.flush()
+
+
+write_json_line = print_json
+
+
+def _console() -> Any:
+    from rich.console import Console
+
+    return Console(highlight=False, soft_wrap=True)
+
+
+def _table(*columns: str, title: str | None = None) -> Any:
+    from rich import box
+    from rich.table import Table
+
+    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
+    for column in columns:
+        right = column.startswith(">")
+        table.add_column(column.lstrip(">"), justify="right" if right else "left", overflow="fold")
+    return table
+
+
+def _text(value: Any) -> Any:
+    from rich.text import Text
+
+    return Text("" if value is None else str(value))
+
+
+def print_summary(summary: dict[str, Any]) -> None:
+    """The end of a run."""
+    console = _console()
+    if summary["stages"]:
+        table = _table("stage", ">rows in", ">rows out", ">rejects", ">seconds", ">rows/s", ">CPU s", ">GPU s")
+        for name, f in summary["stages"].items():
+            rate = f["rows_in"] / f["seconds"] if f["seconds"] else 0
+            table.add_row(
+                name,
+                f"{f['rows_in']:.0f}",
+                f"{f['rows_out']:.0f}",
+                f"{f['rejects']:.0f}",
+                f"{f['seconds']:.1f}",
+                f"{rate:.1f}",
+                f"{f['cpu_seconds']:.1f}",
+                f"{f['gpu_seconds']:.1f}",
+            )
+        console.print(table)
+    r = summary["records"]
+    console.print(
+        f"{r['seen']} records: {r['new']} new, {r['changed']} changed, {r['unchanged']} unchanged, {r['deleted']} deleted; "
+        f"{r['indexed']} indexed, {r['degraded']} degraded, {r['rejected']} rejected."
+    )
+    if summary["rejects"]:
+        console.print("Rejects of this run: " + ", ".join(f"{count} {name}" for name, count in summary["rejects"].items()))
+    console.print(f"Generation {summary['generation']}, {summary['seconds']:.1f} s, run {summary['run']}")
+
+
+def print_parsed(parsed: dict[str, Any]) -> None:
+    console = _console()
+    document = parsed["document"]
+    if document:
+        console.print(
+            _text(f"{document['title']}  ({document['media_type']}, parser {document['parser']}, {document['encoding'] or 'binary'})")
+        )
+        table = _table(">#", "kind", "where", "text")
+        for block in parsed["blocks"][:200]:
+            text = block["text"].replace("\n", "⏎")
+            table.add_row(str(block["ordinal"]), block["kind"], _text(_place(block["locator"])), _text(text[:90]))
+        console.print(table)
+        if parsed["symbols"]:
+            table = _table("symbol", "kind", ">line", "signature")
+            for symbol in parsed["symbols"][:200]:
+                table.add_row(_text(symbol["qualified_name"]), symbol["kind"], str(symbol["line"]), _text((symbol["signature"] or "")[:70]))
+            console.print(table)
+        console.print(
+            f"{len(parsed['pages'])} pages, {len(parsed['blocks'])} blocks, {len(parsed['symbols'])} symbols, "
+            f"{len(parsed['code_nodes'])} code nodes, {len(parsed['code_edges'])} code edges."
+        )
+    for event in parsed["events"]:
+        console.print(_text(f"{event['status']}: {event['name']}: {event['message']}"))
+    for reject in parsed["rejects"]:
+        console.print(_text(f"rejected ({reject['class']}): {reject['error']}"))
+
+
+def _place(locator: dict[str, Any]) -> str:
+    parts = []
+    for name in ("page", "line", "char", "sheet", "cells", "slide", "pointer"):
+        if name in locator:
+            value = locator[name]
+            parts.append(f"{name} {value[0]}-{value[1]}" if isinstance(value, list) else f"{name} {value}")
+    return ", ".join(parts[:2])
+
+
+def print_chunks(result: dict[str, Any]) -> None:
+    console = _console()
+    for item in result["chunks"]:
+        mark = "▣" if item["role"] == "parent" else "·"
+        about = f"[{item['kind']}, {item['token_count']} tokens, {item['boundary_reason']}]"
+        head = f"{mark} {item['ordinal']:>3} {item['chunk_id']}  {item['title']}  {about}"
+        console.print(_text(head))
+        if item["role"] == "leaf":
+            console.print(_text("      " + item["content"].replace("\n", "⏎")[:WIDTH]))
+    for reject in result["rejects"]:
+        console.print(_text(f"rejected ({reject['class']}): {reject['error']}"))
+    console.print(f"{len(result['chunks'])} chunks, {len(result['nodes'])} nodes, {len(result['edges'])} edges.")
+
+
+def print_hits(result: dict[str, Any]) -> None:
+    console = _console()
+    for hit in result["hits"]:
+        where = _place(hit["locators"][0]) if hit["locators"] else ""
+        path = " › ".join(hit["section_path"])
+        console.print(_text(f"{hit['rank']:>2}. {hit['score']:.3f}  {hit['source']}/{hit['path']}  {where}"))
+        console.print(_text(f"    {hit['title']}" + (f"  ({path})" if path else "")))
+        console.print(_text("    " + " ".join(hit["content"].split())[:220]))
+        console.print(_text(f"    {hit['chunk_id']}" + (f"  {hit['entity_id']}" if hit["entity_id"] else "")))
+    console.print(f"{len(result['hits'])} hits in generation {result['generation']} ({result['engine']}).")
+
+
+def print_status(result: dict[str, Any]) -> None:
+    console = _console()
+    console.print(_text(f"{result['lake']}: generation {result['generation']}"))
+    if result["unfinished_run"]:
+        console.print(_text(f"run {result['unfinished_run']} did not finish; run `raydex index` again to go on"))
+    for source in result["sources"]:
+        commit = f" at {source['commit'][:12]}" if source["commit"] else ""
+        dirty = f" ({len(source['dirty'])} dirty paths)" if source["dirty"] else ""
+        console.print(_text(f"source {source['name']}: {source['kind']} {source['root']}{commit}{dirty}"))
+    for title, key in (("records", "records"), ("rejects", "rejects"), ("missing", "missing"), ("rows", "tables")):
+        if result[key]:
+            table = _table(title, ">count")
+            for name, count in result[key].items():
+                table.add_row(name or "(unknown)", str(count))
+            console.print(table)
+    console.print(_text(f"captions: {result['captions']}"))
+    for name, cursor in result["stores"].items():
+        console.print(_text(f"store {name}: " + ", ".join(f"{k} {v}" for k, v in cursor.items() if not isinstance(v, dict))))
+    if result["runs"]:
+        table = _table("run", "started", ">seconds", "state", ">generation")
+        for run in result["runs"]:
+            table.add_row(run["run"], run["started_at"][:19], str(run["seconds"]), run["state"], str(run["generation"]))
+        console.print(table)
+
+
+def print_documents(result: dict[str, Any]) -> None:
+    console = _console()
+    table = _table("document", "title", "state", ">chunks", ">vectors", "note")
+    for row in result["documents"]:
+        table.add_row(
+            _text(f"{row['source']}/{row['path']}"),
+            _text((row["title"] or "")[:50]),
+            row["state"],
+            str(row["chunks"]),
+            str(row["vectors"]),
+            _text(row["note"]),
+        )
+    console.print(table)
+    console.print(f"{len(result['documents'])} documents, {result['mismatches']} mismatches between stores and registry.")
+
+
+def print_shown(result: dict[str, Any]) -> None:
+    console = _console()
+    console.print(_text(f"{result['id']}  ({result['table']}, generation {result['generation']})"))
+    for name, value in result["row"].items():
+        if value not in (None, "", [], {}):
+            text = orjson.dumps(value, default=str).decode() if isinstance(value, (dict, list)) else str(value)
+            console.print(_text(f"  {name}: {text[:600]}"))
+    for name in ("record", "source", "target"):
+        if result.get(name):
+            console.print(_text(f"  {name}: {orjson.dumps(result[name], default=str).decode()}"))
+    for item in result.get("evidence", ()):
+        _print_evidence(console, item, "  ")
+    if result.get("source_text"):
+        console.print(_text("  source text:"))
+        for line in str(result["source_text"])[:4000].splitlines():
+            console.print(_text("  │ " + line))
+
+
+def _print_evidence(console: Any, item: dict[str, Any], indent: str) -> None:
+    if item.get("missing"):
+        console.print(_text(f"{indent}evidence {item['evidence_id']} is missing"))
+        return
+    mark = {True: "intact", False: "CHANGED", None: "not sliceable"}[item["intact"]]
+    excerpt = f"  `{item['excerpt'].strip()[:100]}`" if item["excerpt"] else ""
+    console.print(_text(f"{indent}{item['path']}:{item['line']}  rule {item['rule']}  {mark}{excerpt}"))
+
+
+def print_path(result: dict[str, Any]) -> None:
+    console = _console()
+    for number, found in enumerate(result["paths"], 1):
+        console.print(_text(f"path {number}: {len(found['edges'])} steps"))
+        console.print(_text(f"  {found['nodes'][0]['kind']} {found['nodes'][0]['label']}"))
+        for edge, node in zip(found["edges"], found["nodes"][1:]):
+            arrow = "→" if edge["forward"] else "←"
+            console.print(_text(f"    {arrow} {edge['relation']} ({edge['confidence']})"))
+            for item in edge["evidence"]:
+                _print_evidence(console, item, "        ")
+            console.print(_text(f"  {node['kind']} {node['label']}"))
+    if not result["paths"]:
+        console.print(_text(f"no path of at most {result['max_hops']} steps from {result['from']['label']} to {result['to']['label']}"))
+
+
+def print_verdict(result: dict[str, Any]) -> None:
+    console = _console()
+    table = _table("check", "result", "detail")
+    for check in result["checks"]:
+        table.add_row(check["name"], "ok" if check["ok"] else "FAILED", _text(check["detail"]))
+    console.print(table)
+    console.print(f"Generation {result['generation']}: " + ("all checks passed." if result["ok"] else "NOT in order."))
+
+
+def print_doctor(result: dict[str, Any]) -> None:
+    console = _console()
+    table = _table("what", "state", "detail", "remedy")
+    for item in result["findings"]:
+        table.add_row(item["name"], item["state"], _text(item["detail"]), _text(item["remedy"]))
+    console.print(table)
+    console.print("Everything that is needed is there." if result["ok"] else "Something that is needed is missing: see the remedies.")

@@ -1,0 +1,131 @@
+"""Text → hits of the active generation: dense search in the vector store, rows from the pinned chunks table.
+
+Read-only (contracts 36): where the embedded store is held by a writer or lies in a read-only folder, an exact search over the pinned
+embeddings table gives the same hits.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.compute as pc
+
+from raydex.configs.settings import EmbedSettings
+from raydex.ir.errors import ConfigError, StoreError
+from raydex.ir.locator import Locator
+from raydex.jobs.reading import Reader, open_reader
+
+SOURCE_TYPES = {
+    "code": ("text/x-python", "text/x-typescript", "text/x-tsx"),
+    "document": ("text/html", "text/markdown", "text/plain", "application/pdf"),
+}
+SNIPPET = 400
+
+
+def search(root: Path, text: str, k: int, source_type: str | None = None) -> dict[str, Any]:
+    """{query, generation, engine, hits: [{rank, score, chunk_id, title, path, locator …}]}; hits in falling score, ties by id."""
+    if not text.strip():
+        raise ConfigError("the query is empty", remedy="Say what to look for")
+    reader = open_reader(root)
+    cursor = reader.generation.cursors.get("vectors")
+    if cursor is None:
+        raise ConfigError("this generation has no vectors", place=str(root), remedy="Index with an embedding model (embed.model)")
+    types = _types(source_type)
+    query = embed_query(cursor, text)
+    found, engine = _find(reader, cursor, query, k, types)
+    return {"query": text, "generation": reader.generation.number, "engine": engine, "hits": describe(reader, found)}
+
+
+def embed_query(cursor: dict[str, Any], text: str) -> np.ndarray:
+    """float32 (dim,) by the model that the generation was embedded with."""
+    from raydex.kernels.embed import load_embedder
+
+    embedder = load_embedder(EmbedSettings(**cursor["embed"]))
+    assert embedder is not None
+    return embedder.embed([text])[0]  # type: ignore[no-any-return]
+
+
+def _find(
+    reader: Reader, cursor: dict[str, Any], query: np.ndarray, k: int, types: tuple[str, ...] | None
+) -> tuple[list[tuple[str, float]], str]:
+    from raydex.cluster.vectors import Busy, VectorStore
+
+    try:
+        with VectorStore(vector_uri(reader, cursor), cursor["collection"], cursor["dimension"]) as store:
+            hits = store.search(query, k, reader.generation.number, source_types=types)
+            return [(hit.chunk_id, hit.score) for hit in hits], "milvus"
+    except Busy:
+        return exact(reader, query, k, types), "exact"
+
+
+def vector_uri(reader: Reader, cursor: dict[str, Any]) -> str:
+    """The store's address: a server's URI as it is, an embedded file relative to the lake (a lake may be moved)."""
+    uri = str(cursor["uri"])
+    return uri if "://" in uri else str(reader.lake.root / uri)
+
+
+def exact(reader: Reader, query: np.ndarray, k: int, types: tuple[str, ...] | None) -> list[tuple[str, float]]:
+    from raydex.kernels.nearest import exact_search_parts
+
+    table = reader.rows("embeddings", columns=["chunk_id", "record_id", "vector"])
+    if types:
+        kept = reader.rows("documents", columns=["record_id", "media_type"], where=pc.field("media_type").isin(list(types)))
+        table = table.filter(pc.is_in(table.column("record_id"), kept.column("record_id").combine_chunks()))
+    parts = (
+        (batch.column("vector").flatten().to_numpy().reshape(batch.num_rows, -1), batch.column("chunk_id").to_pylist())
+        for batch in table.to_batches()
+        if batch.num_rows
+    )
+    return [(hit.chunk_id, hit.score) for hit in exact_search_parts(parts, query, k)]
+
+
+def describe(reader: Reader, found: list[tuple[str, float]]) -> list[dict[str, Any]]:
+    """Hits with what a reader needs: where it is, what it says, what it belongs to."""
+    chunks = reader.by_ids("chunks", "chunk_id", [chunk_id for chunk_id, _ in found])
+    records = reader.by_ids("records", "record_id", sorted({row["record_id"] for row in chunks.values()}))
+    missing = [chunk_id for chunk_id, _ in found if chunk_id not in chunks]
+    if missing:
+        raise StoreError(
+            f"the vector store holds {len(missing)} chunks that the tables do not, first {missing[0]}",
+            place=str(reader.lake.root),
+            remedy="Run `raydex verify`, then `raydex index` again",
+        )
+    hits = []
+    for rank, (chunk_id, score) in enumerate(found, 1):
+        row = chunks[chunk_id]
+        record = records[row["record_id"]]
+        hits.append(
+            {
+                "rank": rank,
+                "score": round(float(score), 6),
+                "chunk_id": chunk_id,
+                "parent_id": row["parent_id"],
+                "record_id": row["record_id"],
+                "entity_id": row["entity_id"],
+                "kind": row["kind"],
+                "title": row["title"],
+                "section_path": row["section_path"],
+                "source": record["source_name"],
+                "repository": record["repository"],
+                "path": record["path"],
+                "media_type": record["media_type"],
+                "locators": [Locator.parse(item).to_json() for item in row["locators"]],
+                "content": row["content"],
+                "summary": row["summary"],
+            }
+        )
+    return hits
+
+
+def _types(source_type: str | None) -> tuple[str, ...] | None:
+    if source_type is None:
+        return None
+    if "/" in source_type:
+        return (source_type,)
+    if source_type not in SOURCE_TYPES:
+        raise ConfigError(
+            f"unknown source type {source_type!r}", remedy=f"Known: {', '.join(SOURCE_TYPES)}, or a media type like text/html"
+        )
+    return SOURCE_TYPES[source_type]

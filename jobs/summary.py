@@ -1,0 +1,84 @@
+"""The summary of a run: what `index --json` prints on its last line, what the `runs` table and `run.json` keep."""
+
+from __future__ import annotations
+
+import time
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+from raydex.cluster.delta import commit_files, write_data_file
+from raydex.cluster.lake import Generation, Lake
+from raydex.ir.rows import to_table
+from raydex.jobs.context import RunContext
+from raydex.jobs.epochs import FIGURES, Tally
+from raydex.jobs.plan import Plan
+
+if TYPE_CHECKING:
+    from raydex.jobs.index import IndexRun
+
+STAGE_NAMES = ("list", "parse", "chunk", "embed", "project", "vectors", "graph", "verify")
+
+
+def summarise(run: IndexRun, plan: Plan, tally: Tally, generation: Generation | None, finished: dict[str, Any]) -> dict[str, Any]:
+    """records: seen = new + changed + unchanged = indexed + degraded + rejected (contracts 18); deleted is outside seen."""
+    states = tally.states + plan.unchanged_states
+    counts = plan.counts
+    stages: dict[str, dict[str, float]] = {name: dict.fromkeys(FIGURES, 0) for name in STAGE_NAMES}
+    stages["list"].update(rows_in=counts["seen"], rows_out=counts["seen"], seconds=run.seconds.get("list", 0.0))
+    stages.update(tally.stages)
+    for name in ("project", "vectors", "graph", "verify"):
+        stages[name].update(finished.get("stages", {}).get(name, {}))
+    return {
+        "run": run.context.run_id,
+        "generation": generation.number if generation else 0,
+        "seconds": round(time.perf_counter() - run.started, 3),
+        "records": {
+            "seen": counts["seen"],
+            "new": counts["new"],
+            "changed": counts["changed"],
+            "unchanged": counts["unchanged"],
+            "deleted": counts["deleted"],
+            "indexed": states["indexed"],
+            "degraded": states["degraded"],
+            "rejected": states["rejected"],
+        },
+        "stages": {name: {key: round(value, 3) for key, value in figures.items()} for name, figures in stages.items()},
+        "rejects": dict(sorted(tally.rejects.items())),
+        "excluded": dict(sorted(plan.excluded.items())),
+        "rows": dict(sorted(tally.rows.items())),
+        "bytes_listed": plan.listed_bytes,
+        "bytes_written": tally.bytes_written,
+        "epochs": tally.epochs,
+        "started_seconds": {key: round(value, 3) for key, value in run.seconds.items()},
+        "stores": finished.get("stores", {}),
+    }
+
+
+def record_run(
+    lake: Lake, context: RunContext, summary: dict[str, Any], began: datetime, generation: Generation | None, state: str = "complete"
+) -> None:
+    """One row in `runs` and `runs/<run>.json` beside the tables, so that the facts outlive the cluster."""
+    row = {
+        "run_id": context.run_id,
+        "started_at": began,
+        "ended_at": datetime.now(UTC),
+        "state": state,
+        "version": version("raydex"),
+        "generation": generation.number if generation else 0,
+        "summary": orjson.dumps(summary).decode(),
+        "config": orjson.dumps(context.settings.model_dump(mode="json")).decode(),
+        "record_id": "",
+        "content_hash": "",
+        "fingerprint": "",
+        "epoch": 0,
+        "written_at": context.written_at,
+    }
+    file = write_data_file(context.tables, "runs", to_table("runs", {key: [value] for key, value in row.items()}))
+    commit_files(context.tables, "runs", [file], txn_version=None, metadata={"raydex.run": context.run_id})
+    folder = Path(lake.root) / "runs"
+    folder.mkdir(exist_ok=True)
+    (folder / f"{context.run_id}.json").write_bytes(orjson.dumps(summary, option=orjson.OPT_INDENT_2))
