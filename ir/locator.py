@@ -40,7 +40,7 @@ class Locator:
     line: tuple[int, int] | None = None
 
     def __post_init__(self) -> None:
-        if all(getattr(self, f.name) is None for f in fields(self)):
+        if all(getattr(self, name) is None for name in _FIELDS):
             raise InputError("a locator must say where: all of its fields are empty")
         if self.bbox is not None:
             object.__setattr__(self, "bbox", tuple(round(float(v), 2) + 0.0 for v in self.bbox))
