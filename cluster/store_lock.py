@@ -15,12 +15,12 @@ from raydex.ir.errors import LockError
 POLL_S = 0.02
 
 
-class StoreBusy(LockError):
+class Busy(LockError):
     """The store cannot be owned now: another process holds it, or its folder cannot be written."""
 
 
 class StoreLock:
-    """`take` waits up to `wait_s` seconds and raises StoreBusy; `free` may be called twice."""
+    """`take` waits up to `wait_s` seconds and raises Busy; `free` may be called twice."""
 
     def __init__(self, path: str | os.PathLike[str], wait_s: float) -> None:
         self.path = os.fspath(path)
@@ -39,15 +39,13 @@ class StoreLock:
             handle = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         except OSError as error:
             message = f"the store's folder cannot be written: {error.strerror}"
-            raise StoreBusy(message, place=self.path, remedy="Search the pinned vectors instead, or make the folder writable") from error
+            raise Busy(message, place=self.path, remedy="Search the pinned vectors instead, or make the folder writable") from error
         deadline = time.monotonic() + self.wait_s
         while not _locked(handle):
             if time.monotonic() >= deadline:
                 holder = os.pread(handle, 200, 0).decode("utf-8", "replace").strip() or "another process"
                 os.close(handle)
-                raise StoreBusy(
-                    f"{holder} holds the store", place=self.path, remedy="Wait for it to end, or search the pinned vectors instead"
-                )
+                raise Busy(f"{holder} holds the store", place=self.path, remedy="Wait for it to end, or search the pinned vectors instead")
             time.sleep(POLL_S)
         os.ftruncate(handle, 0)
         os.pwrite(handle, f"process {os.getpid()}\n".encode(), 0)

@@ -18,13 +18,13 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from raydex.cluster.store_lock import StoreBusy, StoreLock
+from raydex.cluster.store_lock import Busy, StoreLock
 from raydex.cluster.vector_calls import call, literals
 from raydex.cluster.vector_rows import DOC_ID_BYTES, METADATA_BYTES, SECTION_PATH_BYTES, TEXT_BYTES, RowFailure, Rows, checked_rows
 from raydex.ir.errors import ConfigError, StoreError
 from raydex.ir.ids import digest
 
-__all__ = ["Hit", "LoadResult", "StoreBusy", "VectorStore", "collection_name"]
+__all__ = ["Busy", "Hit", "LoadResult", "VectorStore", "collection_name"]
 
 SCHEMA_VERSION = "1"
 METRIC = "COSINE"
@@ -87,7 +87,7 @@ def collection_name(model_fingerprint: str, dimension: int) -> str:
 class VectorStore:
     """A collection of `dimension`-d unit vectors. `uri` is a file path that ends in `.db`, or the URI of a server.
 
-    Raises StoreBusy where another process holds the file for longer than `wait_s` or the folder cannot be written, StoreError where the
+    Raises Busy where another process holds the file for longer than `wait_s` or the folder cannot be written, StoreError where the
     collection is not there or has another dimension, metric or (where one is given) model, or the store fails.
     """
 

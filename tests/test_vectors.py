@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from raydex.cluster import vector_calls
 from raydex.cluster.vector_rows import ROW_SCHEMA, TEXT_BYTES, checked_rows, cut_bytes
-from raydex.cluster.vectors import OPEN_END, Hit, StoreBusy, VectorStore, collection_name
+from raydex.cluster.vectors import OPEN_END, Busy, Hit, VectorStore, collection_name
 from raydex.ir.errors import ConfigError, StoreError
 from raydex.kernels.nearest import exact_search, exact_search_parts
 
@@ -428,7 +428,7 @@ def test_a_second_owner_is_told_who_holds_the_file(tmp_path: Path) -> None:
     holder = start(f"with VectorStore({path!r}, COLLECTION, 8, model='model-1') as s:\n    print('open', flush=True)\n    sys.stdin.read()")
     try:
         assert holder.stdout is not None and holder.stdout.readline() == "open\n"
-        with pytest.raises(StoreBusy, match=f"process {holder.pid} holds the store"):
+        with pytest.raises(Busy, match=f"process {holder.pid} holds the store"):
             VectorStore(path, COLLECTION, DIMENSION, model=MODEL, wait_s=0.1).open()
     finally:
         holder.kill()
@@ -453,7 +453,7 @@ def test_reading_makes_nothing(tmp_path: Path) -> None:
 
 def test_a_store_whose_folder_cannot_be_written_is_busy(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(StoreBusy, match="cannot be written"):
+    with pytest.raises(Busy, match="cannot be written"):
         VectorStore(str(tmp_path / "file" / "v.db"), COLLECTION, DIMENSION).open()
 
 
