@@ -1,12 +1,14 @@
 """Delta tables → Arrow: the only reader of Delta in the project (contracts 17).
 
-The log comes from delta-rs, the bytes from pyarrow over the local file system with page checksums verified: an Arrow dataset over the
-Rust storage layer aborts Python at exit, and without checksums a flipped bit is read as a wrong value. A table that does not exist yet
-reads as empty. `root` is the folder that holds the tables' folders (`Lake.tables`); the order of rows means nothing.
+The log comes from delta-rs, the bytes from pyarrow over the local file system: an Arrow dataset over the Rust storage layer aborts Python
+at exit. A table that does not exist yet reads as empty; a data file that is missing or damaged is named. `root` is the folder that
+holds the tables' folders (`Lake.tables`); the order of rows means nothing.
 """
 
 from __future__ import annotations
 
+import errno
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -17,22 +19,20 @@ from urllib.parse import unquote, urlsplit
 import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.dataset as ds
-import pyarrow.parquet as pq
-from pyarrow.fs import LocalFileSystem
 
+from raydex.cluster.parquet import filter_files, find_broken_file, read_file, read_files, scan_file
 from raydex.ir.errors import CapacityError, ConfigError, RaydexError, StoreError
-from raydex.ir.rows import empty_table
 from raydex.ir.tables import TABLES
 
 if TYPE_CHECKING:
+    import pyarrow.dataset as ds
     from deltalake import DeltaTable
 
 Options = Mapping[str, str]
 
-FORMAT = ds.ParquetFileFormat(default_fragment_scan_options=ds.ParquetFragmentScanOptions(page_checksum_verification=True))
-DISK_ERRORS = ("ENOSPC", "EDQUOT", "EFBIG", "EMFILE", "ENFILE")
+DISK_ERRORS = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EMFILE, errno.ENFILE}
 BATCH_ROWS = 16_384
+_ERROR_NUMBER = re.compile(r"(?:os error |Os \{ code: )(\d+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,10 +77,11 @@ def read_delta(
     """Rows of table `name` at a version (the newest by default). Raises StoreError (it names a broken file), ConfigError."""
     files = _active(root, name, version, storage_options)
     if files is None:
-        return _choose(empty_table(name), columns)
-    paths = [file.path for file in files]
-    with reading(root, name, version, paths):
-        return _dataset(root, name, files).to_table(columns=columns, filter=where)
+        return _schema(name, columns).empty_table()
+    with reading(root, name, version, files):
+        if where is None:
+            return read_files(_paths(root, name, files), _schema(name, columns))
+        return _filter(root, name, files, columns, where).to_table()
 
 
 def scan_delta(
@@ -97,12 +98,12 @@ def scan_delta(
     files = _active(root, name, version, storage_options)
     if files is None:
         return
-    paths = [file.path for file in files]
-    with reading(root, name, version, paths):
-        scanner = _dataset(root, name, files).scanner(
-            columns=columns, filter=where, batch_size=batch_rows, batch_readahead=2, fragment_readahead=1
-        )
-        for batch in scanner.to_batches():
+    with reading(root, name, version, files):
+        if where is None:
+            batches = (batch for path in _paths(root, name, files) for batch in scan_file(path, _schema(name, columns), batch_rows))
+        else:
+            batches = (part for batch in _filter(root, name, files, columns, where).to_batches() for part in _cut(batch, batch_rows))
+        for batch in batches:
             if batch.num_rows:
                 yield batch
 
@@ -117,9 +118,12 @@ def read_data_file(
     storage_options: Options | None = None,
 ) -> pa.Table:
     """Rows of one data file, published or not. Raises StoreError naming it."""
-    table_folder(root, name, storage_options)
-    with reading(root, name, None, [path]):
-        return _dataset(root, name, [DataFile(name, path, 0, 0, "")]).to_table(columns=columns, filter=where)
+    file = DataFile(name, path, 0, 0, "")
+    place = table_folder(root, name, storage_options) / path
+    with reading(root, name, None, [file]):
+        if where is None:
+            return read_file(place, _schema(name, columns))
+        return _filter(root, name, [file], columns, where).to_table()
 
 
 def list_data_files(root: str | Path, name: str, version: int | None = None, *, storage_options: Options | None = None) -> list[DataFile]:
@@ -146,7 +150,7 @@ def table_folder(root: str | Path, name: str, storage_options: Options | None = 
         raise ConfigError(f"tables cannot live on {scheme}:// yet", place=str(root), remedy="Use a local folder")
     if storage_options:
         raise ConfigError("storage options are for object stores; a local lake takes none", place=str(root))
-    return Path(unquote(urlsplit(str(root)).path) if scheme else root) / TABLES[name].name
+    return Path(unquote(urlsplit(str(root)).path) if scheme else root).absolute() / TABLES[name].name
 
 
 def open_table(root: str | Path, name: str, version: int | None = None, storage_options: Options | None = None) -> DeltaTable | None:
@@ -160,7 +164,7 @@ def open_table(root: str | Path, name: str, version: int | None = None, storage_
 
     folder = table_folder(root, name, storage_options)
     with table_errors(root, name, version, "its log cannot be read"):
-        table = DeltaTable(str(folder), version=version)
+        table = DeltaTable(folder.as_uri(), version=version)
         protocol = table.protocol()
         if protocol.min_reader_version > 1 or table.metadata().partition_columns:
             raise StoreError(
@@ -189,40 +193,23 @@ def table_errors(root: str | Path, name: str, version: int | None, doing: str) -
 
 
 @contextmanager
-def reading(root: str | Path, name: str, version: int | None, paths: list[str]) -> Iterator[None]:
+def reading(root: str | Path, name: str, version: int | None, files: list[DataFile]) -> Iterator[None]:
     """Like `table_errors`, for data files: an error names the first file that is missing or broken."""
     try:
         yield
     except (OSError, pa.ArrowException) as error:
-        if isinstance(error, (pa.ArrowKeyError, pa.ArrowNotImplementedError)):
-            raise
-        broken = find_broken_file(root, name, paths)
-        if broken is None and isinstance(error, pa.ArrowInvalid) and "FieldRef" in str(error):
+        if isinstance(error, pa.ArrowInvalid) and "FieldRef" in str(error):
             raise ValueError(f"table {name}: {first_line(error)}") from error
+        broken = find_broken_file(_paths(root, name, files))
         if broken is None:
             raise _store_error(root, name, version, "it cannot be read", error) from error
         path, reason = broken
         at = "" if version is None else f" at version {version}"
         raise StoreError(
             f"table {name}{at}: a data file is {reason}",
-            place=str(table_folder(root, name) / path),
+            place=str(path),
             remedy="Bring the file back from a copy, or index the records that it held again",
         ) from error
-
-
-def find_broken_file(root: str | Path, name: str, paths: list[str]) -> tuple[str, str] | None:
-    """The first data file that is missing or does not read whole, with the reason; every page is read and checked."""
-    folder = table_folder(root, name)
-    for path in paths:
-        if not (folder / path).is_file():
-            return path, "missing"
-        try:
-            with pq.ParquetFile(folder / path, page_checksum_verification=True) as file:
-                for _ in file.iter_batches(batch_size=4096):
-                    continue
-        except (OSError, pa.ArrowException) as error:
-            return path, f"broken ({first_line(error)})"
-    return None
 
 
 def first_line(error: BaseException) -> str:
@@ -232,18 +219,14 @@ def first_line(error: BaseException) -> str:
 
 
 def _store_error(root: str | Path, name: str, version: int | None, doing: str, error: BaseException) -> RaydexError:
-    import errno
-
     at = "" if version is None else f" at version {version}"
     message = f"table {name}{at}: {doing}: {first_line(error)}"
-    full = [getattr(errno, code) for code in DISK_ERRORS]
-    if (isinstance(error, OSError) and error.errno in full) or any(f"os error {code}" in str(error) for code in full):
-        return CapacityError(message, place=str(root), remedy="Free disk space (or raise the file limits) and run again")
+    numbers = {int(number) for number in _ERROR_NUMBER.findall(str(error))}
+    if isinstance(error, OSError) and error.errno is not None:
+        numbers.add(error.errno)
+    if numbers & DISK_ERRORS:
+        return CapacityError(message, place=str(root), remedy="Free disk space (or raise the limits on files) and run again")
     return StoreError(message, place=str(root))
-
-
-def _choose(table: pa.Table, columns: list[str] | None) -> pa.Table:
-    return table if columns is None else table.select(columns)
 
 
 def _active(root: str | Path, name: str, version: int | None, options: Options | None) -> list[DataFile] | None:
@@ -278,12 +261,28 @@ def _cells(table: pa.Table, column: str) -> list[Any]:
     return table.column(column).to_pylist()
 
 
-def _dataset(root: str | Path, name: str, files: list[DataFile]) -> ds.Dataset:
-    """Files → dataset. The bounds of `epoch` let a filter on it skip files without opening them."""
-    folder, disk = table_folder(root, name), LocalFileSystem()
-    fragments = []
+def _paths(root: str | Path, name: str, files: list[DataFile]) -> list[Path]:
+    folder = table_folder(root, name)
+    return [folder / file.path for file in files]
+
+
+def _schema(name: str, columns: list[str] | None) -> pa.Schema:
+    schema = TABLES[name].schema
+    unknown = set(columns or ()) - set(schema.names)
+    if unknown:
+        raise ValueError(f"table {name} has no column {sorted(unknown)}")
+    return schema if columns is None else pa.schema([schema.field(column) for column in columns])
+
+
+def _cut(batch: pa.RecordBatch, rows: int) -> Iterator[pa.RecordBatch]:
+    for start in range(0, batch.num_rows, rows):
+        yield batch.slice(start, rows)
+
+
+def _filter(root: str | Path, name: str, files: list[DataFile], columns: list[str] | None, where: pc.Expression) -> ds.Scanner:
+    """The bounds of `epoch` let a filter on it skip files without opening them."""
+    known = []
     for file in files:
         bounds = file.bounds("epoch") if file.stats else None
-        known = None if bounds is None else (pc.field("epoch") >= bounds[0]) & (pc.field("epoch") <= bounds[1])
-        fragments.append(FORMAT.make_fragment(str(folder / file.path), disk, partition_expression=known))
-    return ds.FileSystemDataset(fragments, TABLES[name].schema, FORMAT, disk)
+        known.append(None if bounds is None else (pc.field("epoch") >= bounds[0]) & (pc.field("epoch") <= bounds[1]))
+    return filter_files(_paths(root, name, files), known, TABLES[name].schema, columns, where)

@@ -7,35 +7,33 @@ exactly the version that it looked at, or fails: a second writer is noticed, nev
 from __future__ import annotations
 
 import time
-import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from raydex.cluster.delta_log import ACTIONS, compare_schema
 from raydex.cluster.delta_read import DataFile, Options, active_files, open_table, read_data_file, table_errors, table_exists, table_folder
 from raydex.cluster.faults import fault_point
-from raydex.cluster.files import sync_file, sync_folder
+from raydex.cluster.files import sync_file, sync_folder, write_file
+from raydex.cluster.parquet import encode_rows
 from raydex.ir.errors import StoreError
 from raydex.ir.tables import TABLES
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable
 
-Mask = pa.ChunkedArray | pa.Array | np.ndarray
-Keep = Callable[[pa.Table], Mask]
+Mask: TypeAlias = "pa.ChunkedArray | pa.Array | np.ndarray"
+Keep: TypeAlias = "Callable[[pa.Table], Mask]"
 
 APP_ID = "raydex"
 CHECKPOINT_EVERY = 50
-ROW_GROUP_BYTES = 32_000_000
 STAT_CHARACTERS = 64
 # entries older than Delta's 30 days stay: a kept generation may pin an old version
 CONFIGURATION = {"delta.enableExpiredLogCleanup": "false"}
@@ -61,26 +59,13 @@ def write_data_file(
     """
     _check_rows(name, table)
     folder = table_folder(root, name, storage_options)
-    path = folder / f"{uuid.uuid4().hex}.zstd.parquet"
     with table_errors(root, name, None, "a data file cannot be written"):
-        folder.mkdir(parents=True, exist_ok=True)
-        try:
-            pq.write_table(
-                table,
-                path,
-                compression="zstd",
-                row_group_size=max(1024, ROW_GROUP_BYTES * table.num_rows // max(1, table.nbytes)),
-                write_page_checksum=True,
-                use_dictionary=_dictionary_columns(name),  # type: ignore[arg-type]  # the stubs know bool only
-            )
-            if fsync:
-                sync_file(path)
-        except BaseException:
-            path.unlink(missing_ok=True)
-            raise
-        size = path.stat().st_size
+        path, data = encode_rows(table, _dictionary_columns(name))
+        write_file(folder / path, data, durable=False)
+        if fsync:
+            sync_file(folder / path)
     fault_point("data_file.written", name)
-    return DataFile(name, path.name, size, table.num_rows, _statistics(name, table))
+    return DataFile(name, path, len(data), table.num_rows, _statistics(name, table))
 
 
 def commit_files(
@@ -259,7 +244,7 @@ def _open_or_create(root: str | Path, name: str, options: Options | None) -> Del
     spec = TABLES[name]
     with table_errors(root, name, None, "it cannot be made"):
         return DeltaTable.create(
-            str(table_folder(root, name, options)), schema=spec.schema, mode="error", description=spec.doc, configuration=CONFIGURATION
+            table_folder(root, name, options).as_uri(), schema=spec.schema, mode="error", description=spec.doc, configuration=CONFIGURATION
         )
 
 

@@ -15,7 +15,7 @@ MODE = 0o644
 _NO_UNNAMED = (errno.EOPNOTSUPP, errno.EISDIR, errno.ENOENT, errno.EINVAL, errno.ENOSYS)
 
 
-def write_file(path: Path, data: bytes, *, durable: bool = True, replace: bool = True) -> None:
+def write_file(path: Path, data: bytes | memoryview, *, durable: bool = True, replace: bool = True) -> None:
     """Writes or replaces `path` (its folder is made). `replace=False` raises FileExistsError when it is there. Raises OSError."""
     path.parent.mkdir(parents=True, exist_ok=True)
     handle = _open_unnamed(path.parent)
@@ -71,7 +71,7 @@ def _open_unnamed(folder: Path) -> int | None:
         raise
 
 
-def _write_named(path: Path, data: bytes, durable: bool, replace: bool) -> None:
+def _write_named(path: Path, data: bytes | memoryview, durable: bool, replace: bool) -> None:
     spare = path.parent / f".{uuid.uuid4().hex}.tmp"
     handle = os.open(spare, os.O_CREAT | os.O_EXCL | os.O_WRONLY, MODE)
     try:
@@ -93,7 +93,7 @@ def _write_named(path: Path, data: bytes, durable: bool, replace: bool) -> None:
         sync_folder(path.parent)
 
 
-def _write_all(handle: int, data: bytes) -> None:
+def _write_all(handle: int, data: bytes | memoryview) -> None:
     view = memoryview(data)
     while view:
         view = view[os.write(handle, view) :]

@@ -6,7 +6,9 @@ objects (artifacts) lie beside it, and no name leads out of the root.
 
 from __future__ import annotations
 
+import errno
 import re
+from importlib import import_module
 from pathlib import Path, PurePosixPath
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -137,8 +139,6 @@ class _Local:
         return path
 
     def _failed(self, key: str, error: OSError) -> StoreError | CapacityError:
-        import errno
-
         if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
             return CapacityError(f"the disk is full: {error.strerror}", place=self.place(key), remedy="Free disk space and run again")
         if isinstance(error, FileNotFoundError):
@@ -159,6 +159,7 @@ class _Remote:
             remedy = "Install the driver: pip install 'raydex[s3]'" if scheme.startswith("s3") else "Use a local folder or s3://"
             raise ConfigError(f"the object store cannot be opened: {error}", place=uri, remedy=remedy) from error
         self.root = str(root).rstrip("/")
+        self.errors = _driver_errors()
 
     def place(self, key: str) -> str:
         return f"{self.root}/{key}"
@@ -168,7 +169,7 @@ class _Remote:
             return int(self.disk.info(self.place(key))["size"])
         except FileNotFoundError:
             return None
-        except Exception as error:
+        except self.errors as error:
             raise self._failed(key, error) from error
 
     def read(self, key: str) -> bytes:
@@ -176,15 +177,27 @@ class _Remote:
             return bytes(self.disk.cat_file(self.place(key)))
         except FileNotFoundError as error:
             raise StoreError("there is no such object", place=self.place(key), remedy="Index the file that it came from again") from error
-        except Exception as error:
+        except self.errors as error:
             raise self._failed(key, error) from error
 
     def write(self, key: str, data: bytes, durable: bool) -> None:
         del durable  # a bucket keeps what it has taken
         try:
             self.disk.pipe_file(self.place(key), data)
-        except Exception as error:
+        except self.errors as error:
             raise self._failed(key, error) from error
 
     def _failed(self, key: str, error: Exception) -> StoreError:
         return StoreError(f"the object store failed: {type(error).__name__}: {error}", place=self.place(key))
+
+
+def _driver_errors() -> tuple[type[Exception], ...]:
+    """What the drivers raise when a bucket does not answer as it should; most is OSError already."""
+    errors: list[type[Exception]] = [OSError]
+    for module, names in (("botocore.exceptions", ("BotoCoreError", "ClientError")), ("aiohttp", ("ClientError",))):
+        try:
+            found = import_module(module)
+        except ImportError:
+            continue
+        errors += [getattr(found, name) for name in names]
+    return tuple(errors)
