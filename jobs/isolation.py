@@ -14,6 +14,7 @@ import json
 import os
 import pickle
 import select
+import shutil
 import signal
 import socket
 import subprocess
@@ -99,12 +100,12 @@ class _Failure:
 class ParseChild:
     """One child process that parses; use it from one thread at a time, and close it (or use it as a context manager).
 
-    `limits` is what requests without limits of their own are meant to carry; it only sets nothing itself: each request's own limits hold.
-    `target` names the function ParseRequest → ParsedFile; tests name their own.
+    `limits` holds for every request when it is given, else each request's own do. `target` names the function ParseRequest → ParsedFile;
+    tests name their own. `network` says how the child is kept off the network, once it runs.
     """
 
     def __init__(self, limits: Limits | None = None, *, target: str = TARGET, tries: int = TRIES, documents: int = DOCUMENTS) -> None:
-        self.limits = limits or Limits()
+        self.limits = limits
         self.target = target
         self.tries = tries
         self.documents = documents
@@ -145,7 +146,7 @@ class ParseChild:
                     if item is None:
                         room = False
                     else:
-                        jobs.append(_Job(*item))
+                        jobs.append(self._job(*item))
                 if not jobs:
                     return
                 reply = self._answer(jobs)
@@ -154,6 +155,9 @@ class ParseChild:
         finally:
             if jobs:
                 self._drop()
+
+    def _job(self, request: ParseRequest, stamp: Stamp) -> _Job:
+        return _Job(request if self.limits in (None, request.limits) else replace(request, limits=self.limits), stamp)
 
     def _answer(self, jobs: deque[_Job]) -> ParseReply:
         """The reply to the first job; the others may be under way already."""
@@ -190,7 +194,12 @@ class ParseChild:
                 module = PARSERS.get(job.request.media_type, ("",))[0]
                 if module and module not in self._modules:
                     self._modules.append(module)
-        self._lease = _Lease(self._nursery, {"target": self.target, "documents": self.documents, "modules": self._modules})
+        try:
+            self._lease = _Lease(self._nursery, {"target": self.target, "documents": self.documents, "modules": self._modules})
+        except StoreError:
+            self._nursery.close()
+            self._nursery = None
+            raise
         return self._lease
 
     def _drop(self) -> None:
@@ -221,8 +230,11 @@ class _Nursery:
         self.control = ours
         self.output = output
         self.tail = b""
-        self._finalizer = weakref.finalize(self, _end, self.process, ours, output)
-        self.network: str = self.hear(START_SECONDS)["network"]
+        self._homes: list[str] = []
+        self._finalizer = weakref.finalize(self, _end, self.process, ours, output, self._homes)
+        ready = self.hear(START_SECONDS)
+        self.network: str = ready["network"]
+        self._homes.append(ready["home"])
 
     def alive(self) -> bool:
         return self.process.poll() is None
@@ -244,7 +256,7 @@ class _Nursery:
             self.drain()
             if time.monotonic() >= deadline:
                 break
-        message = self.control.recv(65536, socket.MSG_DONTWAIT) if poll.poll(0) else b""
+        message = self.receive() if poll.poll(0) else b""
         if not message:
             self.drain()
             raise StoreError(
@@ -253,6 +265,13 @@ class _Nursery:
             )
         heard: dict[str, Any] = json.loads(message)
         return heard
+
+    def receive(self) -> bytes:
+        """A message that is there; nothing when the nursery is gone."""
+        try:
+            return self.control.recv(65536, socket.MSG_DONTWAIT)
+        except ConnectionResetError:
+            return b""
 
     def drain(self) -> None:
         """Keeps the end of what the processes print, and never lets the pipe fill up."""
@@ -269,7 +288,8 @@ class _Nursery:
         self._finalizer()
 
 
-def _end(process: subprocess.Popen[bytes], control: socket.socket, output: int) -> None:
+def _end(process: subprocess.Popen[bytes], control: socket.socket, output: int, homes: list[str]) -> None:
+    """The nursery ends itself and cleans up when its control socket closes; one that was killed is cleaned up after."""
     control.close()
     os.close(output)
     try:
@@ -277,6 +297,8 @@ def _end(process: subprocess.Popen[bytes], control: socket.socket, output: int) 
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()
+    for home in homes:
+        shutil.rmtree(home, ignore_errors=True)
 
 
 class _Lease:
@@ -395,7 +417,7 @@ class _Lease:
         return more
 
     def _read_control(self) -> None:
-        message = self.nursery.control.recv(65536, socket.MSG_DONTWAIT)
+        message = self.nursery.receive()
         self.ended = True
         self.status = json.loads(message)["ended"] if message else None
 

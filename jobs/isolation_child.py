@@ -54,7 +54,7 @@ def main() -> None:
     _prctl(PR_SET_CHILD_SUBREAPER, 1)
     home = tempfile.mkdtemp(prefix="raydex-parse-")
     try:
-        _tell(control, {"network": network})
+        _tell(control, {"network": network, "home": home})
         _nurse(control, owner, home)
     finally:
         _end_descendants()
@@ -185,10 +185,12 @@ def _be_child(channel: socket.socket, order: dict[str, Any], folder: str) -> NoR
         serve(channel, order["target"], order["documents"], folder)
         code = 0
     finally:
-        error = sys.exc_info()[1]
-        if isinstance(error, Exception) and not isinstance(error, OSError):
-            _send_failure(channel, "internal", _where(error), "an error that no parser should let out")
-        os._exit(code)
+        try:
+            error = sys.exc_info()[1]
+            if isinstance(error, Exception) and not isinstance(error, (BrokenPipeError, ConnectionResetError)):
+                _send_failure(channel, "internal", _where(error), "an error that no parser should let out")
+        finally:
+            os._exit(code)
 
 
 def _where(error: BaseException) -> str:
