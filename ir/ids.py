@@ -6,6 +6,8 @@ so that moving code or indexing again gives the same id (seed 2).
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from blake3 import blake3
 
 PREFIXES: dict[str, str] = {
@@ -35,12 +37,12 @@ def make_id(prefix: str, *fields: str) -> str:
 
 def digest(*fields: str) -> str:
     """Full BLAKE3 hex digest over length-prefixed UTF-8 fields."""
-    parts: list[bytes] = []
-    for field in fields:
-        raw = field.encode("utf-8", "surrogatepass")
-        parts.append(len(raw).to_bytes(8, "little"))
-        parts.append(raw)
-    return blake3(b"".join(parts)).hexdigest()
+    return blake3(b"".join([_prefixed(field) for field in fields])).hexdigest()
+
+
+def _prefixed(field: str) -> bytes:
+    raw = field.encode("utf-8", "surrogatepass")
+    return len(raw).to_bytes(8, "little") + raw
 
 
 def content_hash(data: bytes) -> str:
@@ -72,6 +74,18 @@ def page_id(record: str, content: str, number: int) -> str:
 
 def block_id(record: str, content: str, ordinal: int) -> str:
     return make_id("blk", record, content, str(ordinal))
+
+
+def block_ids(record: str, content: str) -> Callable[[int], str]:
+    """`block_id` by ordinal for one document, whose common fields are hashed once."""
+    common = blake3(_prefixed(record) + _prefixed(content))
+
+    def of(ordinal: int) -> str:
+        hasher = common.copy()
+        hasher.update(_prefixed(str(ordinal)))
+        return f"blk_{hasher.hexdigest()[:32]}"
+
+    return of
 
 
 def asset_id(record: str, content: str, ordinal: int) -> str:

@@ -13,8 +13,8 @@ from typing import Any
 
 from raydex.ir.document import Block, Document, Link, Page
 from raydex.ir.errors import InputError
-from raydex.ir.ids import block_id, page_id
-from raydex.ir.locator import Locator
+from raydex.ir.ids import block_ids, page_id
+from raydex.ir.locator import Locator, page_box
 from raydex.ir.parsed import ParsedFile
 from raydex.kernels import pdf_raw
 from raydex.kernels.limits import Limits
@@ -76,6 +76,14 @@ def count_pages(data: bytes, limits: Limits) -> int:
         return count
 
 
+def read_head(request: ParseRequest) -> ParsedFile:
+    """Only the number of pages (`document.page_count`): what decides whether a file is fanned out. Raises what `count_pages` raises."""
+    parsed = ParsedFile(request.record_id, request.content_hash, request.path, request.media_type)
+    count = count_pages(request.data, request.limits)
+    parsed.document = Document(request.record_id, "", request.media_type, "pdf", PARSER_VERSION, page_count=count)
+    return parsed
+
+
 def _first_page(part: Part) -> int:
     return int(part["first"])
 
@@ -121,6 +129,7 @@ class _Blocks:
     def __init__(self, request: ParseRequest, parsed: ParsedFile) -> None:
         self.request = request
         self.parsed = parsed
+        self.identify = block_ids(request.record_id, request.content_hash)
         self.open: list[tuple[int, str]] = []
 
     def add_page(self, page: pdf_raw.Page, paragraphs: list[Paragraph]) -> None:
@@ -150,7 +159,7 @@ class _Blocks:
                     metadata["number"] = paragraph.marker
             elif paragraph.kind == "code":
                 metadata["language"] = ""
-            self._add(paragraph.kind, paragraph.text, Locator(page=number, bbox=paragraph.box), links.get(at, []), metadata)
+            self._add(paragraph.kind, paragraph.text, page_box(number, *paragraph.box), links.get(at, []), metadata)
             if paragraph.kind == "heading":
                 self.open.append((paragraph.level, paragraph.text))
         self.parsed.pages.append(
@@ -170,9 +179,8 @@ class _Blocks:
     def _add(self, kind: str, text: str, locator: Locator, links: list[Link], metadata: dict[str, Any]) -> None:
         blocks = self.parsed.blocks
         ordinal = len(blocks)
-        identity = block_id(self.request.record_id, self.request.content_hash, ordinal)
         path = [title for _, title in self.open]
-        blocks.append(Block(identity, kind, ordinal, text, locator, path, links, None, metadata))
+        blocks.append(Block(self.identify(ordinal), kind, ordinal, text, locator, path, links, None, metadata))
 
 
 def _links_by_paragraph(page: pdf_raw.Page, paragraphs: list[Paragraph]) -> dict[int, list[Link]]:

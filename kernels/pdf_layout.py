@@ -9,15 +9,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from itertools import pairwise
-from math import ceil
 from operator import attrgetter
 
 from raydex.kernels.pdf_raw import OBLIQUE, SEGMENT_COLUMNS, Box, Page
 
 SAME_ROW = 0.45
 CELL_GAP = 1.2
-BIN = 2.0
 MIN_GUTTER = 4.0
 MAX_DEPTH = 6
 # a bullet or an item's number: what follows it is its text, however far apart
@@ -140,40 +137,34 @@ def _bands(lines: list[Line], gutter: float) -> Iterator[tuple[list[Line], list[
 
 
 def _gutter(lines: list[Line]) -> float | None:
-    """The x that parts the lines best: many on its lesser side, few across; the middle of a stretch of at least `MIN_GUTTER` points."""
-    start = min(line.x0 for line in lines)
-    count = int((max(line.x1 for line in lines) - start) / BIN) + 2
-    ends = [0] * (count + 1)
-    begins = [0] * (count + 1)
-    for line in lines:
-        ends[min(count, max(0, ceil((line.x1 - start) / BIN)))] += 1
-        begins[min(count, max(0, int((line.x0 - start) / BIN)))] += 1
-    ended, begun = 0, 0
-    sides: list[tuple[int, int]] = []
-    for at in range(count + 1):
-        ended += ends[at]
-        lesser = len(lines) - begun
-        # (lines on the lesser side, lines that neither side holds)
-        sides.append((ended if ended < lesser else lesser, begun - ended))
-        begun += begins[at]
-    best = max(lesser for lesser, _ in sides)
-    if best < 3:
+    """The middle of the gap of at least `MIN_GUTTER` points that parts the lines best: many on its lesser side, few across, then widest."""
+    begins = sorted([line.x0 for line in lines])
+    ends = sorted([line.x1 for line in lines])
+    count = len(lines)
+    gaps: list[tuple[int, int, float, float]] = []
+    begun = ended = 0
+    while begun < count:
+        begin = begins[begun]
+        while ended < count and ends[ended] <= begin:
+            ended += 1
+        lesser = min(ended, count - begun)
+        if lesser >= 3 and begin - ends[ended - 1] >= MIN_GUTTER:
+            gaps.append((lesser, begun - ended, ends[ended - 1] - begin, (begin + ends[ended - 1]) / 2))
+        begun += 1
+        while begun < count and begins[begun] == begin:
+            begun += 1
+    if not gaps:
         return None
-    crossing = min(across for lesser, across in sides if lesser >= 0.85 * best)
-    widest, middle, run = 0, 0.0, 0
-    for at, (lesser, across) in enumerate(sides):
-        run = run + 1 if across == crossing and lesser >= 0.85 * best else 0
-        if run > widest:
-            widest, middle = run, at - (run - 1) / 2
-    return start + middle * BIN if (widest - 1) * BIN >= MIN_GUTTER else None
+    best = max(gaps)[0]
+    return min(gap[1:] for gap in gaps if gap[0] >= 0.85 * best)[2]
 
 
 def _are_columns(left: list[Line], right: list[Line]) -> bool:
     """Both sides are set like text: lines of some length that fill their side; cells of a table are short or ragged."""
     if len(left) < 2 or len(right) < 2:
         return False
-    right_bases = [line.base for line in right]
-    aligned = sum(1 for line in left if any(abs(line.base - base) < 0.15 * line.size for base in right_bases))
+    right_bases = {round(line.base) for line in right}
+    aligned = sum(1 for line in left if round(line.base) in right_bases)
     least = 15 if aligned * 3 > len(left) else 8
     for side in (left, right):
         if sum(len(line.text) for line in side) < least * len(side):
@@ -189,14 +180,19 @@ def _rows(lines: list[Line]) -> list[Line]:
     """Lines of one region (sorted by baseline) → visual lines: what stands on one baseline is put together."""
     out: list[Line] = []
     row: list[Line] = []
+    base = size = left = right = 0.0
     for line in lines:
+        near = row and line.base - base <= SAME_ROW * (line.size if line.size > size else size)
+        # beside the row, or at least not over or under one of its members
+        if near and (line.x0 >= right or line.x1 <= left or not _stacked(row, line)):
+            row.append(line)
+            left = line.x0 if line.x0 < left else left
+            right = line.x1 if line.x1 > right else right
+            continue
         if row:
-            first = row[0]
-            if line.base - first.base <= SAME_ROW * (line.size if line.size > first.size else first.size) and not _stacked(row, line):
-                row.append(line)
-                continue
-            out.append(_merge(row) if len(row) > 1 else first)
+            out.append(_merge(row) if len(row) > 1 else row[0])
         row = [line]
+        base, size, left, right = line.base, line.size, line.x0, line.x1
     if row:
         out.append(_merge(row) if len(row) > 1 else row[0])
     return out
@@ -209,29 +205,37 @@ def _stacked(row: list[Line], line: Line) -> bool:
 
 def _merge(row: list[Line]) -> Line:
     row.sort(key=_by_left)
-    main = max(row, key=lambda line: len(line.text))
-    parts = [row[0].text]
-    style = main.style
-    cells = 1
-    for one, other in pairwise(row):
-        gap = other.x0 - one.x1
-        if gap > CELL_GAP * main.size and not (one is row[0] and MARKER.fullmatch(one.text)):
-            parts.append("\t")
-            cells += 1
-        elif gap > 0.12 * main.size or (one is row[0] and MARKER.fullmatch(one.text)):
-            parts.append(" ")
-        parts.append(other.text)
+    first = row[0]
+    main = first
+    left, top, right, bottom = first.box
+    x1, y0, y1 = first.x1, first.y0, first.y1
     for line in row:
-        if len(line.text) > 2:
-            style &= line.style
-    box = (
-        min(line.box[0] for line in row),
-        min(line.box[1] for line in row),
-        max(line.box[2] for line in row),
-        max(line.box[3] for line in row),
-    )
-    x0, x1 = row[0].x0, max(line.x1 for line in row)
-    y0, y1 = min(line.y0 for line in row), max(line.y1 for line in row)
-    out = Line("".join(parts), x0, y0, x1, y1, main.base, main.size, style, main.turn, box)
+        if len(line.text) > len(main.text):
+            main = line
+        box = line.box
+        left = box[0] if box[0] < left else left
+        top = box[1] if box[1] < top else top
+        right = box[2] if box[2] > right else right
+        bottom = box[3] if box[3] > bottom else bottom
+        x1 = line.x1 if line.x1 > x1 else x1
+        y0 = line.y0 if line.y0 < y0 else y0
+        y1 = line.y1 if line.y1 > y1 else y1
+    style = main.style
+    size = main.size
+    text = first.text
+    cells = 1
+    for at in range(1, len(row)):
+        one, other = row[at - 1], row[at]
+        gap = other.x0 - one.x1
+        if gap > 0.12 * size:
+            if gap <= CELL_GAP * size or (at == 1 and MARKER.fullmatch(text)):
+                text += " "
+            else:
+                text += "\t"
+                cells += 1
+        text += other.text
+        if len(other.text) > 2:
+            style &= other.style
+    out = Line(text, first.x0, y0, x1, y1, main.base, size, style, main.turn, (left, top, right, bottom))
     out.cells = cells
     return out

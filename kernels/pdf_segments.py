@@ -225,18 +225,23 @@ def _add_line(
     """Adds a line of several objects, cut at wide gaps; True when one object lies over the one before it."""
     start, first, last = place
     left, bottom, right, top = rects[0]
-    cuts: list[tuple[Box, float]] = []
+    begin = begun = 0
     overlaid = False
     size = 0.0
-    for at, (x0, y0, x1, y1) in enumerate(rects[1:], 1):
+    for at, (x0, y0, x1, y1) in enumerate(rects):
         gap = x0 - right
         if gap > 3.0:
             size = size or max(reader.probe(first)[0], 1.0)
-            if gap > CUT * size:
-                cuts.append(((left, bottom, right, top), x0))
+            found = _find_left(reader, line, begin, x0, start, indexes) if gap > CUT * size else None
+            if found is not None:
+                piece = line[begin:found].rstrip()
+                head = _index(start + begin, indexes)
+                tail = head if at - begun == 1 else _index(start + begin + len(piece) - 1, indexes)
+                out.append((piece, (left, bottom, right, top), head, tail))
                 left, bottom, right, top = x0, y0, x1, y1
+                begin, begun = found, at
                 continue
-        elif gap < -1.0 and not overlaid:
+        elif gap < -1.0 and at > begun and not overlaid:
             overlaid = _repeats(rects, at, reader.probe(first)[0])
         if x0 < left:
             left = x0
@@ -246,20 +251,8 @@ def _add_line(
             bottom = y0
         if y1 > top:
             top = y1
-    if not cuts:
-        out.append((line, (left, bottom, right, top), first, last))
-        return overlaid
-    begin = 0
-    for box, next_left in cuts:
-        found = _find_left(reader, line, begin, next_left, start, indexes)
-        if found is None:
-            left, bottom, right, top = min(left, box[0]), min(bottom, box[1]), max(right, box[2]), max(top, box[3])
-            continue
-        piece = line[begin:found].rstrip()
-        stop = start + begin + len(piece) - 1
-        out.append((piece, box, _index(start + begin, indexes), _index(stop, indexes)))
-        begin = found
-    out.append((line[begin:], (left, bottom, right, top), _index(start + begin, indexes), last))
+    head = _index(start + begin, indexes)
+    out.append((line[begin:], (left, bottom, right, top), head, head if len(rects) - begun == 1 else last))
     return overlaid
 
 
@@ -292,7 +285,8 @@ def lie_over(segments: list[Segment]) -> bool:
     order = sorted([(box[1], box, text) for text, box, _, _ in segments])
     for at, (bottom, (left, _, right, top), text) in enumerate(order):
         half = 0.5 * (top - bottom)
-        for other_bottom, other, other_text in order[at + 1 : at + 40]:
+        for next_at in range(at + 1, min(at + 40, len(order))):
+            other_bottom, other, other_text = order[next_at]
             if other_bottom >= bottom + half:
                 break
             width = min(right, other[2]) - max(left, other[0])

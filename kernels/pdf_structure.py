@@ -42,8 +42,15 @@ class Paragraph:
 
     @property
     def box(self) -> Box:
-        boxes = [line.box for line in self.lines]
-        return min(b[0] for b in boxes), min(b[1] for b in boxes), max(b[2] for b in boxes), max(b[3] for b in boxes)
+        """The box around all lines, on the upright page."""
+        left, top, right, bottom = self.lines[0].box
+        for line in self.lines:
+            x0, y0, x1, y1 = line.box
+            left = x0 if x0 < left else left
+            top = y0 if y0 < top else top
+            right = x1 if x1 > right else right
+            bottom = y1 if y1 > bottom else bottom
+        return left, top, right, bottom
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,15 +119,19 @@ def paragraphs_of(lines: list[Line], titles: set[str], body: Body) -> list[Parag
     return out
 
 
-def _pitches(lines: list[Line]) -> dict[float, float]:
+def _pitches(lines: list[Line]) -> dict[int, float]:
     """Type size → the commonest distance of two baselines in it."""
-    found: dict[float, Counter[float]] = {}
+    counts: dict[tuple[int, int], int] = {}
     for at in range(1, len(lines)):
         last, line = lines[at - 1], lines[at]
         distance = line.base - last.base
-        if last.region == line.region and abs(last.size - line.size) < 0.3 and 0 < distance < 2.4 * line.size:
-            found.setdefault(round(line.size), Counter())[round(distance * 2) / 2] += 1
-    return {size: max(counts, key=lambda pitch: (counts[pitch], -pitch)) for size, counts in found.items()}
+        if last.region == line.region and -0.3 < last.size - line.size < 0.3 and 0 < distance < 2.4 * line.size:
+            key = (round(line.size), round(distance * 2))
+            counts[key] = counts.get(key, 0) + 1
+    best: dict[int, tuple[int, int]] = {}
+    for (size, halves), count in counts.items():
+        best[size] = max(best.get(size, (0, 0)), (count, -halves))
+    return {size: -halves / 2 for size, (_, halves) in best.items()}
 
 
 def _title_lines(lines: list[Line], at: int, titles: set[str]) -> int:
@@ -137,7 +148,7 @@ def _title_lines(lines: list[Line], at: int, titles: set[str]) -> int:
     return 0
 
 
-def _joins(paragraph: Paragraph, last: Line, line: Line, pitches: dict[float, float]) -> int:
+def _joins(paragraph: Paragraph, last: Line, line: Line, pitches: dict[int, float]) -> int:
     """0: the line starts a paragraph; 1: it goes on; 2: it goes on after a line end that is kept."""
     if line.region != last.region or line.turn != last.turn:
         return 0

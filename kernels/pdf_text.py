@@ -28,6 +28,7 @@ _LIGATURES = str.maketrans(
         "\x00": None,
     }
 )
+_SPECIAL = re.compile("[\ufb00-\ufb06\u00ad\u00a0\u2002\u2003\u2009\u202f\ufeff\ufffe\x00]")
 _HYPHENS = "-\u2010\u00ad"
 # first halves that stay hyphenated when the document itself does not tell
 _COMPOUND_STARTS = frozenset(
@@ -64,7 +65,9 @@ class Vocabulary:
 
 def plain(text: str) -> str:
     """One line with ligatures spelled out and invisible characters gone."""
-    return text if text.isascii() else text.translate(_LIGATURES)
+    if (text.isascii() and "\x00" not in text) or not _SPECIAL.search(text):
+        return text
+    return text.translate(_LIGATURES)
 
 
 def join_lines(lines: list[str], breaks: list[bool] | None, vocabulary: Vocabulary) -> tuple[str, str]:
