@@ -110,7 +110,8 @@ def _wanted_vectors(reader: Reader) -> Counter[str]:
 
 def vector_counts(reader: Reader) -> Counter[str]:
     """record_id → vectors visible in the store; from the pinned table when the store is held by a writer."""
-    from raydex.cluster.vectors import Busy, VectorStore
+    from raydex.cluster.store_lock import Busy
+    from raydex.cluster.vectors import VectorStore
     from raydex.jobs.search import vector_uri
 
     cursor = reader.generation.cursors.get("vectors")

@@ -50,6 +50,7 @@ WORK = pa.schema(
         ("reject_class", S),  # already known from listing: unreadable …
         ("error", S),
         ("missing", pa.list_(S)),
+        ("ranges", pa.list_(S)),  # staged page ranges of a long PDF
         ("stored", STORED),  # data files that hold the record's rows, when an earlier stage is not run again
     ]
 )

@@ -165,9 +165,7 @@ class IndexRun:
         settings = self.settings
         expected = number_epochs(plan.work, next_epoch(self.lake), settings.run.epoch_records)
         kept = {row["record_id"]: row["kept"] for row in plan.work if row["start"] == "keep"}
-        rows = work_tables(plan.work, min(stage.batch_size for stage in (settings.stages.parse, settings.stages.chunk)))
         totals = stage_totals(plan)
-        plan.work.clear()
         committer = EpochCommitter(self.context, expected, kept)
         clock = time.perf_counter()
         with ray_session(settings.ray.address, settings.ray.cpus, settings.ray.object_store_bytes) as resources:
@@ -176,6 +174,9 @@ class IndexRun:
                 f"Ray is up with {resources.get('CPU', 0):g} CPUs and {resources.get('GPU', 0):g} GPUs ({self.seconds['ray_start']:.1f} s)."
             )
             clock = time.perf_counter()
+            self._fan_out(plan, resources)
+            rows = work_tables(plan.work, min(stage.batch_size for stage in (settings.stages.parse, settings.stages.chunk)))
+            plan.work.clear()
             board = start_board()
             view = ProgressView(totals, enabled=self.request.progress)
             stages = build_stages(self.context, resources, board, len(rows))
@@ -186,6 +187,24 @@ class IndexRun:
         if committer.waiting:
             raise ConfigError(f"{len(committer.waiting)} epochs did not complete: a stage lost rows")
         return committer.tally
+
+    def _fan_out(self, plan: Plan, resources: dict[str, float]) -> None:
+        """Page ranges of long PDFs first, over all workers: one 2,000-page file must not hold the whole run up."""
+        from raydex.jobs.pdf_ranges import find_long_pdfs, parse_ranges
+
+        rows = find_long_pdfs(plan.work)
+        if not rows:
+            return
+        clock = time.perf_counter()
+        cpus = max(min(self.settings.stages.parse.cpus, resources.get("CPU", 1) / 2), 0.01)
+        workers = max(1, int(resources.get("CPU", 1) / cpus) - 1)
+        ranges = parse_ranges(self.context, rows, cpus, workers)
+        for row in rows:
+            row["ranges"] = ranges.get(row["record_id"], [])
+        self.seconds["page_ranges"] = time.perf_counter() - clock
+        if ranges:
+            count = sum(map(len, ranges.values()))
+            self.say(f"{len(ranges)} long PDFs were parsed as {count} page ranges ({self.seconds['page_ranges']:.1f} s).")
 
 
 def stage_totals(plan: Plan) -> dict[str, int]:

@@ -6,6 +6,8 @@ hash of the listing, kept in the object store, and dropped. Records that only a 
 
 from __future__ import annotations
 
+import time
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -14,19 +16,20 @@ from raydex.cluster.faults import fault_point
 from raydex.cluster.objects import ObjectStore
 from raydex.ir.errors import REJECT_CLASSES, InputError
 from raydex.ir.ids import content_hash
-from raydex.ir.rows import parse_tables
+from raydex.ir.rows import Stamp, parse_tables
 from raydex.jobs.context import RunContext
 from raydex.jobs.flow import BLOCKS, SYMBOLS, StageClock, nest, receipt_columns, with_columns
 from raydex.jobs.isolation import ParseChild, ParseReply
+from raydex.jobs.pdf_ranges import join_ranges
 from raydex.jobs.progress import report
 from raydex.jobs.rejects import reject_rows
 from raydex.jobs.sink import Sink
 from raydex.jobs.sources import read_uri
 from raydex.kernels.detect import detect_media_type
-from raydex.kernels.parse import rejected
+from raydex.kernels.parse import check_limits, rejected
 from raydex.kernels.request import ParseRequest
 
-READS = ("record_id", "epoch", "start", "path", "uri", "size", "content_hash", "reject_class", "error", "attempts", "missing")
+READS = ("record_id", "epoch", "start", "path", "uri", "size", "content_hash", "reject_class", "error", "attempts", "missing", "ranges")
 WRITES = (
     "media_type",
     "cas_uri",
@@ -138,6 +141,9 @@ class ParseWorker:
             row["media_type"] = detect_media_type(data[:65536], row["path"])
             if self.objects is not None:
                 row["cas_uri"] = self.objects.put(data, row["content_hash"])
+            if row["ranges"]:
+                done.append((row, join_parts(_with(request, row["media_type"], b""), stamp, row["ranges"])))
+                continue
             requests.append((_with(request, row["media_type"], data), stamp))
             asked.append(row)
         done.extend(zip(asked, self.child.parse_many(requests), strict=True))
@@ -157,8 +163,9 @@ class ParseWorker:
 
     def _settle(self, row: dict[str, Any], tables: dict[str, pa.Table]) -> None:
         """State of the record after parsing, from the rows that came out."""
-        if "rejects" in tables:
-            reject = tables["rejects"].slice(0, 1).to_pylist()[0]
+        reject = tables["rejects"].slice(0, 1).to_pylist()[0] if "rejects" in tables else None
+        if "documents" not in tables:
+            assert reject is not None
             retryable = REJECT_CLASSES[reject["class"]].retryable
             row.update(
                 state="rejected",
@@ -173,20 +180,33 @@ class ParseWorker:
         missing = {DEGRADING[w] for w in document["warnings"] or () if w in DEGRADING}
         if document["text_state"] == "unavailable":
             missing.add("text")
+        if reject is not None:
+            missing.add("pages")
         row.update(
             state="degraded" if missing else "indexed",
             title=document["title"] or "",
             language=document["language"] or "",
             missing=sorted(missing),
-            reject_class="",
-            error="",
+            reject_class=reject["class"] if reject else "",
+            error=reject["error"] if reject else "",
             attempts=0,
         )
 
 
-def _with(request: ParseRequest, media_type: str, data: bytes) -> ParseRequest:
-    from dataclasses import replace
+def join_parts(request: ParseRequest, stamp: Stamp, files: list[str]) -> ParseReply:
+    """The reply for a long PDF whose page ranges other workers have parsed."""
+    started = time.perf_counter()
+    parsed = join_ranges(request, files)
+    if parsed.document is not None:
+        try:
+            check_limits(parsed, request)
+        except InputError as error:
+            parsed = rejected(request, error.reject_class, str(error))
+    ms = 1000 * (time.perf_counter() - started)
+    return ParseReply(parse_tables(parsed, stamp, ms), ms)
 
+
+def _with(request: ParseRequest, media_type: str, data: bytes) -> ParseRequest:
     return replace(request, media_type=media_type, data=data)
 
 

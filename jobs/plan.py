@@ -226,6 +226,7 @@ def _work_row(source: Source, identity: str, listed: Listed, content: str) -> di
         "reject_class": "",
         "error": "",
         "missing": [],
+        "ranges": [],
         "stored": [],
     }
 

@@ -50,11 +50,12 @@ def embed_query(cursor: dict[str, Any], text: str) -> np.ndarray:
 def _find(
     reader: Reader, cursor: dict[str, Any], query: np.ndarray, k: int, types: tuple[str, ...] | None
 ) -> tuple[list[tuple[str, float]], str]:
-    from raydex.cluster.vectors import Busy, VectorStore
+    from raydex.cluster.store_lock import Busy
+    from raydex.cluster.vectors import VectorStore
 
     try:
         with VectorStore(vector_uri(reader, cursor), cursor["collection"], cursor["dimension"]) as store:
-            hits = store.search(query, k, reader.generation.number, source_types=types)
+            hits = store.search(query.tolist(), k, reader.generation.number, source_types=types)
             return [(hit.chunk_id, hit.score) for hit in hits], "milvus"
     except Busy:
         return exact(reader, query, k, types), "exact"

@@ -249,7 +249,8 @@ def check_vectors(reader: Reader) -> Check:
 
 def check_vector_keys(reader: Reader) -> Iterator[Check]:
     """C4: the chunks visible in the store are exactly those with an embedding."""
-    from raydex.cluster.vectors import Busy, VectorStore
+    from raydex.cluster.store_lock import Busy
+    from raydex.cluster.vectors import VectorStore
     from raydex.jobs.search import vector_uri
 
     cursor = reader.generation.cursors.get("vectors")
