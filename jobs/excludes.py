@@ -247,8 +247,8 @@ def _read_class(pattern: str, at: int) -> tuple[str, int] | None:
                     return None
                 last = pattern[at]
             at += 1
-            if char <= last:
-                items.append(f"{re.escape(char)}-{re.escape(last)}")
+            # git looks at the first character by itself before it sees the range, which may be reversed
+            items.append(f"{re.escape(char)}-{re.escape(last)}" if char <= last else re.escape(char))
             continue
         items.append(re.escape(char))
     body = "".join(items)

@@ -17,6 +17,7 @@ from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from urllib.parse import quote_from_bytes, unquote_to_bytes
 
@@ -311,10 +312,8 @@ def _walk(source: Source, rules: ListRules, summary: ListSummary) -> Iterator[Li
         for entry in folder.entries:
             name = entry.name
             path = folder.path + name
-            is_folder = entry.is_dir(follow_symlinks=False)
-            is_link = not is_folder and entry.is_symlink()
-            if is_link and rules.follow_symlinks:
-                is_folder = entry.is_dir()
+            is_link = entry.is_symlink()
+            is_folder = _is_folder(entry, rules.follow_symlinks)
             ignored = _is_ignored(folder.ignores, shift + path, name, is_folder) if folder.ignores else None
             if chosen.drops(path, name, is_folder, ignored):
                 if name == ".git" and folder.path:
@@ -359,14 +358,23 @@ def _walk(source: Source, rules: ListRules, summary: ListSummary) -> Iterator[Li
 def _enter(place: str, path: str, uri: str, ignores: list[tuple[int, PatternList]], rules: ListRules, shift: str) -> _Folder:
     with os.scandir(place) as found:
         entries = list(found)
-    # a folder sorts as its name with a slash, so that the order is that of whole paths
-    entries.sort(key=lambda e: e.name + "/" if e.is_dir(follow_symlinks=rules.follow_symlinks) else e.name)
+    entries.sort(key=partial(_order, follow=rules.follow_symlinks))
     if rules.use_gitignore:
         lines = next((_read_ignore(e.path) for e in entries if e.name == ".gitignore"), [])
         patterns = PatternList(lines)
         if patterns:
             ignores = [(len(shift + path), patterns), *ignores]
     return _Folder(iter(entries), path, uri, ignores)
+
+
+def _is_folder(entry: os.DirEntry[str], follow: bool) -> bool:
+    return entry.is_dir(follow_symlinks=False) or (follow and entry.is_symlink() and os.path.isdir(entry.path))
+
+
+def _order(entry: os.DirEntry[str], follow: bool) -> str:
+    """A folder sorts as its name with a slash, so that the order is that of whole paths."""
+    name = entry.name if entry.name.isascii() else _printable(entry.name)
+    return name + "/" if _is_folder(entry, follow) else name
 
 
 def _read_ignore(path: str) -> list[str]:
