@@ -11,28 +11,19 @@ ever unpickled.
 from __future__ import annotations
 
 import json
-import os
 import pickle
-import select
-import shutil
-import signal
-import socket
-import subprocess
-import sys
-import time
-import weakref
 from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import Any
 
 import pyarrow as pa
 
 from raydex.ir.errors import StoreError
 from raydex.ir.rows import Stamp, parse_tables
 from raydex.ir.tables import TABLES
-from raydex.jobs.isolation_child import REPLY, REQUEST
+from raydex.jobs.isolation_child import REQUEST
+from raydex.jobs.nursery import Failure, Lease, Nursery
 from raydex.kernels.limits import Limits
 from raydex.kernels.parse import PARSERS, rejected
 from raydex.kernels.request import ParseRequest
@@ -43,26 +34,6 @@ DOCUMENTS = 200
 TRIES = 2
 AHEAD_DOCUMENTS = 16
 AHEAD_BYTES = 4_000_000
-REPLY_BYTES = 2_000_000_000
-START_SECONDS = 120.0
-END_SECONDS = 30.0
-TRANSFER_SECONDS = 30.0
-TAIL_BYTES = 4096
-# what native libraries print before they abort for want of memory
-MEMORY_MARKS = (b"bad_alloc", b"memory allocation of", b"out of memory", b"Out of memory", b"Cannot allocate memory", b"MemoryError")
-# the environment of a child: no credentials
-KEPT_VARIABLES = ("PATH", "HOME", "LANG", "LANGUAGE", "TZ", "TMPDIR", "PYTHONPATH", "LD_LIBRARY_PATH", "VIRTUAL_ENV", "SYSTEMROOT")
-KEPT_PREFIXES = ("LC_", "RAYDEX_FAULT")
-SET_VARIABLES = {
-    # one thread, so that the nursery may fork, and little address space before the first document
-    "OMP_NUM_THREADS": "1",
-    "OPENBLAS_NUM_THREADS": "1",
-    "ARROW_DEFAULT_MEMORY_POOL": "system",
-    "JE_ARROW_MALLOC_CONF": "background_thread:false",
-    "MALLOC_ARENA_MAX": "2",
-    "PYTHONHASHSEED": "0",
-    "PYTHONDONTWRITEBYTECODE": "1",
-}
 
 
 @dataclass(slots=True)
@@ -89,14 +60,6 @@ class _Job:
         return [memoryview(head), memoryview(self.request.data)]
 
 
-@dataclass(slots=True)
-class _Failure:
-    """How a child ended instead of answering."""
-
-    reject_class: str
-    error: str
-
-
 class ParseChild:
     """One child process that parses; use it from one thread at a time, and close it (or use it as a context manager).
 
@@ -111,8 +74,8 @@ class ParseChild:
         self.documents = documents
         self.network = ""
         self._modules: list[str] = [*ALWAYS_LOADED, target.partition(":")[0]]
-        self._nursery: _Nursery | None = None
-        self._lease: _Lease | None = None
+        self._nursery: Nursery | None = None
+        self._lease: Lease | None = None
 
     def __enter__(self) -> ParseChild:
         return self
@@ -165,9 +128,9 @@ class ParseChild:
         while True:
             lease = self._lease or self._spawn(jobs)
             while lease.asked < len(jobs):
-                lease.ask(jobs[lease.asked])
+                lease.ask(jobs[lease.asked].frames())
             answer = lease.answer(job.request.limits.seconds)
-            if isinstance(answer, _Failure):
+            if isinstance(answer, Failure):
                 self._drop()
             else:
                 head, body = answer
@@ -177,17 +140,17 @@ class ParseChild:
                 if reply is not None:
                     reply.attempts = job.tries + 1
                     return reply
-                answer = failure or _Failure("crash", "the reply is not understood")
+                answer = failure or Failure("crash", "the reply is not understood")
             job.tries += 1
             if job.tries >= self.tries or answer.reject_class == "internal":
                 return _reject(job, answer)
 
-    def _spawn(self, jobs: Iterable[_Job]) -> _Lease:
+    def _spawn(self, jobs: Iterable[_Job]) -> Lease:
         if self._nursery is not None and not self._nursery.alive():
             self._nursery.close()
             self._nursery = None
         if self._nursery is None:
-            self._nursery = _Nursery()
+            self._nursery = Nursery()
             self.network = self._nursery.network
         if self.target == TARGET:
             for job in jobs:
@@ -195,7 +158,7 @@ class ParseChild:
                 if module and module not in self._modules:
                     self._modules.append(module)
         try:
-            self._lease = _Lease(self._nursery, {"target": self.target, "documents": self.documents, "modules": self._modules})
+            self._lease = Lease(self._nursery, {"target": self.target, "documents": self.documents, "modules": self._modules})
         except StoreError:
             self._nursery.close()
             self._nursery = None
@@ -208,261 +171,19 @@ class ParseChild:
             self._lease = None
 
 
-class _Nursery:
-    """The process that forks children; the owner's side of its control socket."""
-
-    def __init__(self) -> None:
-        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        output, their_output = os.pipe()
-        os.set_blocking(output, False)
-        command = [sys.executable, "-P", "-X", "faulthandler", "-m", "raydex.jobs.isolation_child", str(theirs.fileno())]
-        self.process = subprocess.Popen(
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=their_output,
-            stderr=their_output,
-            pass_fds=[theirs.fileno()],
-            env=_environment(),
-            start_new_session=True,
-        )
-        theirs.close()
-        os.close(their_output)
-        self.control = ours
-        self.output = output
-        self.tail = b""
-        self._homes: list[str] = []
-        self._finalizer = weakref.finalize(self, _end, self.process, ours, output, self._homes)
-        ready = self.hear(START_SECONDS)
-        self.network: str = ready["network"]
-        self._homes.append(ready["home"])
-
-    def alive(self) -> bool:
-        return self.process.poll() is None
-
-    def order(self, message: dict[str, Any], fds: list[int]) -> bool:
-        """False when the nursery is gone."""
-        try:
-            socket.send_fds(self.control, [json.dumps(message).encode()], fds)
-        except (BrokenPipeError, ConnectionResetError):
-            return False
-        return True
-
-    def hear(self, seconds: float) -> dict[str, Any]:
-        """The next message. Raises StoreError when none comes: the nursery reads no document, so this is a fault of the machine."""
-        poll = select.poll()
-        poll.register(self.control, select.POLLIN)
-        deadline = time.monotonic() + seconds
-        while not poll.poll(max(0.0, deadline - time.monotonic()) * 1000):
-            self.drain()
-            if time.monotonic() >= deadline:
-                break
-        message = self.receive() if poll.poll(0) else b""
-        if not message:
-            self.drain()
-            raise StoreError(
-                f"the process that forks parsers gave no answer: {self.tail[-500:].decode(errors='replace').strip() or 'it said nothing'}",
-                remedy="Check that this Python can start processes and that memory is left",
-            )
-        heard: dict[str, Any] = json.loads(message)
-        return heard
-
-    def receive(self) -> bytes:
-        """A message that is there; nothing when the nursery is gone."""
-        try:
-            return self.control.recv(65536, socket.MSG_DONTWAIT)
-        except ConnectionResetError:
-            return b""
-
-    def drain(self) -> None:
-        """Keeps the end of what the processes print, and never lets the pipe fill up."""
-        while True:
-            try:
-                more = os.read(self.output, 65536)
-            except BlockingIOError:
-                return
-            if not more:
-                return
-            self.tail = (self.tail + more)[-TAIL_BYTES:]
-
-    def close(self) -> None:
-        self._finalizer()
-
-
-def _end(process: subprocess.Popen[bytes], control: socket.socket, output: int, homes: list[str]) -> None:
-    """The nursery ends itself and cleans up when its control socket closes; one that was killed is cleaned up after."""
-    control.close()
-    os.close(output)
-    try:
-        process.wait(END_SECONDS)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()
-    for home in homes:
-        shutil.rmtree(home, ignore_errors=True)
-
-
-class _Lease:
-    """The owner's side of one child: questions go out and the reply comes in without either blocking the other."""
-
-    def __init__(self, nursery: _Nursery, order: dict[str, Any]) -> None:
-        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
-        self.nursery = nursery
-        nursery.tail = b""
-        sent = nursery.order({"do": "spawn", **order}, [theirs.fileno()])
-        theirs.close()
-        self.ended = False
-        self.status: int | None = None
-        self.channel = ours
-        ours.setblocking(False)
-        if not sent or "spawned" not in nursery.hear(START_SECONDS):
-            ours.close()
-            raise StoreError("no parser process could be forked", remedy="Check the limits on processes and memory of this machine")
-        self.asked = 0
-        self._begun = time.monotonic()
-        self._out: deque[memoryview] = deque()
-        self._head = bytearray()
-        self._body: bytearray | None = None
-        self._filled = 0
-        self._poll = select.poll()
-        self._poll.register(ours, select.POLLIN)
-        self._poll.register(nursery.control, select.POLLIN)
-        self._poll.register(nursery.output, select.POLLIN)
-
-    def ask(self, job: _Job) -> None:
-        if self.asked == 0:
-            self._begun = time.monotonic()
-        self.asked += 1
-        self._out.extend(job.frames())
-
-    def answer(self, seconds: float) -> tuple[bytes, memoryview] | _Failure:
-        """Head and record batches of the next reply, or how the child ended. A document's clock starts with its predecessor's reply."""
-        deadline = self._begun + seconds
-        receiving = False
-        while True:
-            self._write()
-            try:
-                reply = self._read()
-            except ValueError:
-                return _Failure("crash", "the reply of the parser process is not understood")
-            if reply is not None:
-                self._begun = time.monotonic()
-                self.asked -= 1
-                return reply
-            if self.ended:
-                return self._cause()
-            now = time.monotonic()
-            if self._head and not receiving:
-                receiving = True
-                deadline = max(deadline, now + TRANSFER_SECONDS)
-            if now >= deadline:
-                return _Failure("timeout", f"no result after {seconds:g} s (limits.seconds)")
-            self._poll.modify(self.channel, select.POLLIN | (select.POLLOUT if self._out else 0))
-            ready = {fd for fd, _ in self._poll.poll((deadline - now) * 1000 + 1)}
-            self.nursery.drain()
-            if self.nursery.control.fileno() in ready:
-                self._read_control()
-
-    def _write(self) -> None:
-        while self._out and not self.ended:
-            try:
-                count = self.channel.send(self._out[0], socket.MSG_NOSIGNAL)
-            except BlockingIOError:
-                return
-            except (BrokenPipeError, ConnectionResetError):
-                self._out.clear()
-                return
-            if count == len(self._out[0]):
-                self._out.popleft()
-            else:
-                self._out[0] = self._out[0][count:]
-
-    def _read(self) -> tuple[bytes, memoryview] | None:
-        """A whole reply, or None. Raises ValueError for one that is too large to be true."""
-        if self._body is None:
-            more = self._receive(REPLY.size - len(self._head))
-            self._head += more
-            if len(self._head) < REPLY.size:
-                return None
-            text, batches = REPLY.unpack(self._head)
-            if text + batches > REPLY_BYTES:
-                raise ValueError("oversized reply")
-            self._body = bytearray(text + batches)
-            self._filled = 0
-        view = memoryview(self._body)
-        while self._filled < len(view):
-            try:
-                count = self.channel.recv_into(view[self._filled :])
-            except BlockingIOError:
-                return None
-            except ConnectionResetError:
-                count = 0
-            if count == 0:
-                self._finish()
-                return None
-            self._filled += count
-        text, _ = REPLY.unpack(self._head)
-        self._head = bytearray()
-        self._body = None
-        return bytes(view[:text]), view[text:]
-
-    def _receive(self, size: int) -> bytes:
-        try:
-            more = self.channel.recv(size)
-        except BlockingIOError:
-            return b""
-        except ConnectionResetError:
-            more = b""
-        if not more:
-            self._finish()
-        return more
-
-    def _read_control(self) -> None:
-        message = self.nursery.receive()
-        self.ended = True
-        self.status = json.loads(message)["ended"] if message else None
-
-    def _finish(self) -> None:
-        """The child is gone, or must be: after this `ended` holds, and the nursery has reaped it with its descendants."""
-        if self.ended:
-            return
-        if self.nursery.order({"do": "kill"}, []):
-            try:
-                self.status = self.nursery.hear(END_SECONDS)["ended"]
-            except StoreError:
-                self.nursery.process.kill()
-        self.ended = True
-
-    def _cause(self) -> _Failure:
-        self.nursery.drain()
-        if any(mark in self.nursery.tail for mark in MEMORY_MARKS):
-            return _Failure("memory", "the parser process ran out of memory (limits.memory_bytes)")
-        if self.status is None:
-            return _Failure("crash", "the parser process is gone")
-        if os.WIFSIGNALED(self.status):
-            number = os.WTERMSIG(self.status)
-            if number == signal.SIGXCPU:
-                return _Failure("timeout", "the parser process met its limit of processor time (limits.seconds)")
-            return _Failure("crash", f"the parser process died by {signal.Signals(number).name}")
-        return _Failure("crash", f"the parser process ended with code {os.waitstatus_to_exitcode(self.status)}")
-
-    def close(self) -> None:
-        self.channel.close()
-        self._finish()
-
-
 @cache
 def _schema(name: str) -> pa.Schema:
     return TABLES[name].schema
 
 
-def _decode(head: bytes, body: memoryview) -> tuple[ParseReply | None, _Failure | None, bool]:
+def _decode(head: bytes, body: memoryview) -> tuple[ParseReply | None, Failure | None, bool]:
     """Reply or failure, and whether the child ends after it. Whatever is not understood is a crash: the child is not trusted."""
-    garbled = _Failure("crash", "the reply of the parser process is not understood")
+    garbled = Failure("crash", "the reply of the parser process is not understood")
     try:
         said = json.loads(head)
         last = bool(said["last"])
         if said.get("failed") in ("memory", "internal"):
-            return None, _Failure(said["failed"], str(said["error"])[:400]), True
+            return None, Failure(said["failed"], str(said["error"])[:400]), True
         tables: dict[str, list[pa.RecordBatch]] = {}
         at = 0
         for name, size in said["tables"]:
@@ -476,12 +197,7 @@ def _decode(head: bytes, body: memoryview) -> tuple[ParseReply | None, _Failure 
     return ParseReply({name: pa.Table.from_batches(batches) for name, batches in tables.items()}, ms), None, last
 
 
-def _reject(job: _Job, failure: _Failure) -> ParseReply:
+def _reject(job: _Job, failure: Failure) -> ParseReply:
     message = failure.error if job.tries == 1 else f"{failure.error}; tried {job.tries} times"
     parsed = rejected(job.request, failure.reject_class, message, job.tries)
     return ParseReply(parse_tables(parsed, job.stamp), 0.0, job.tries, failure.reject_class)
-
-
-def _environment() -> dict[str, str]:
-    kept = {name: value for name, value in os.environ.items() if name in KEPT_VARIABLES or name.startswith(KEPT_PREFIXES)}
-    return {**kept, **SET_VARIABLES}

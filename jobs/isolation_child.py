@@ -124,7 +124,7 @@ def _load(modules: list[str]) -> None:
             continue
         try:
             import_module(name)
-        except ImportError:  # the child meets it again, and says so for its document
+        except (ImportError, SyntaxError, OSError):  # the child meets it again, and says so for its document
             continue
     gc.freeze()
 
