@@ -178,7 +178,7 @@ def _guesses(body: bytes) -> list[str]:
     high = len(sample.translate(None, _NOT_HIGH))
     if sum(len(run) for run in _HIGH_RUN.findall(sample)) * 2 < high:
         signs = len(_SIGN_IN_WORD.findall(sample.decode("cp1252", "replace")))
-        return ["cp1250", "cp1252"] if signs * 5 >= high else ["cp1252"]
+        return ["cp1250", "cp1252"] if signs > 1 and signs * 5 >= high else ["cp1252"]
     from charset_normalizer import from_bytes
 
     candidates = list(_MULTIBYTE + _OTHER)

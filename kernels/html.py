@@ -1,0 +1,35 @@
+"""HTML page → DocumentIR without the page's chrome (seed 1): headings, paragraphs, lists, code, tables, images and links in source order.
+
+The library parsers at hand (lexbor, libxml2) tell no source offsets, and every block's locator is the range of its element in the
+source; so tokens and implied end tags are raydex's own (`html_scan`, `html_walk`). The invariant: each visible word of the page stands
+in exactly one block, and a page with content but no block says `no_semantic_blocks`.
+"""
+
+from __future__ import annotations
+
+from raydex.ir.parsed import ParsedFile
+from raydex.kernels.decode import declared_encoding, decode
+from raydex.kernels.drafts import finish
+from raydex.kernels.html_walk import HtmlWalk
+from raydex.kernels.request import ParseRequest
+
+PARSER_VERSION = "1"
+
+
+def parse_html(request: ParseRequest) -> ParsedFile:
+    """Raises InputError: unsupported_media_type for binary content, too_many_blocks."""
+    decoded = decode(request.data, declared=declared_encoding(request.data))
+    walk = HtmlWalk(request)
+    walk.walk(decoded.text, xml=decoded.text[:200].lstrip().startswith("<?xml"))
+    parsed = finish(
+        request,
+        decoded,
+        walk.drafts,
+        parser="html",
+        parser_version=PARSER_VERSION,
+        title=walk.title,
+    )
+    if not parsed.blocks and walk.content and parsed.document is not None:
+        parsed.document.warnings.append("no_semantic_blocks")
+        parsed.add_event("parse", "warning", "no_semantic_blocks", "the page has content, but none of it is text, a table or an image")
+    return parsed

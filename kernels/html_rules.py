@@ -1,0 +1,125 @@
+"""What HTML elements mean to the walker: which are chrome, which break lines, which are hidden. Data and small tests, no state.
+
+Sources: seed 1 (script, style, nav, header, footer, aside and hidden regions are no content); HTML Standard, "the rules for parsing
+tokens in HTML content" (implied end tags) and "rendering" (elements that are not shown).
+"""
+
+from __future__ import annotations
+
+import re
+
+VOID = frozenset(
+    (
+        *("area", "base", "br", "col", "embed", "frame", "hr", "img", "image", "input", "keygen"),
+        *("link", "meta", "param", "source", "track", "wbr"),
+    )
+)
+HEADINGS = frozenset(("h1", "h2", "h3", "h4", "h5", "h6"))
+LISTS = frozenset(("ul", "ol", "menu", "dir", "dl"))
+ITEMS = frozenset(("li", "dt", "dd"))
+CELLS = frozenset(("td", "th"))
+TABLE_PARTS = frozenset(("table", "caption", "colgroup", "thead", "tbody", "tfoot", "tr", "td", "th"))
+MAIN = frozenset(("main", "article", "section"))
+# boxes on a line of their own; a new one ends an open paragraph
+BLOCKS = frozenset(
+    (
+        "address",
+        "article",
+        "aside",
+        "blockquote",
+        "body",
+        "center",
+        "details",
+        "dialog",
+        "div",
+        "fieldset",
+        "figcaption",
+        "figure",
+        "footer",
+        "form",
+        "frameset",
+        "header",
+        "hgroup",
+        "html",
+        "legend",
+        "listing",
+        "main",
+        "nav",
+        "noscript",
+        "optgroup",
+        "p",
+        "pre",
+        "search",
+        "section",
+        "summary",
+        "template",
+    )
+)
+# boxes inside a line: their text does not run into the text beside them
+BOXES = frozenset(
+    ("button", "select", "option", "textarea", "label", "input", "svg", "video", "audio", "canvas", "object", "iframe", "meter")
+)
+DROPPED = frozenset(
+    (
+        "nav",
+        "footer",
+        "aside",
+        "template",
+        "noscript",
+        "search",
+        "canvas",
+        "audio",
+        "video",
+        "datalist",
+        "annotation",
+        "annotation-xml",
+        "rp",
+    )
+)
+DROPPED_ROLES = frozenset(("navigation", "banner", "contentinfo", "complementary", "search"))
+DROPPED_CLASSES = frozenset(("linenos", "lineno"))
+PERMALINKS = frozenset(("¶", "#", "§", "🔗", "\uf0c1", "Permalink", ""))
+
+SHOWN, HEADINGS_ONLY, HIDDEN = range(3)
+
+# a cheap test before attributes are taken apart
+_TELLING = re.compile(r"hidden|display\s*:|visibility|role\s*=|lineno|footnote", re.IGNORECASE)
+_INVISIBLE = re.compile(r"display\s*:\s*none|visibility\s*:\s*(?:hidden|collapse)", re.IGNORECASE)
+_LANGUAGE = re.compile(
+    r"(?:^|\s)(?:language|lang|highlight|brush|sourceCode|highlight-source)(?:[-:]|:\s*|\s+)([A-Za-z0-9_+#.]+[A-Za-z0-9_+#.-]*)"
+)
+_NO_LANGUAGE = frozenset(("default", "none", "text", "plain", "plaintext", "txt", "nohighlight", "notranslate"))
+
+
+def may_tell(attributes: str) -> bool:
+    """Whether the attributes as written may hide the element."""
+    return _TELLING.search(attributes) is not None
+
+
+def visibility(name: str, attributes: dict[str, str], in_main: bool) -> int:
+    """SHOWN, HIDDEN, or HEADINGS_ONLY for a header inside main content: it holds the title there (seed 1 and its practice)."""
+    hidden = attributes.get("hidden")
+    if hidden is not None and hidden.lower() != "until-found":
+        return HIDDEN
+    if attributes.get("aria-hidden", "").strip().lower() == "true" or _INVISIBLE.search(attributes.get("style", "")):
+        return HIDDEN
+    role = attributes.get("role", "").strip().lower()
+    classes = attributes.get("class", "")
+    if name == "aside" and ("footnote" in role or "footnote" in classes):
+        return SHOWN
+    if name == "header":
+        return HEADINGS_ONLY if in_main else HIDDEN
+    if name == "dialog":
+        return SHOWN if "open" in attributes else HIDDEN
+    if name in DROPPED or role in DROPPED_ROLES or (classes and not DROPPED_CLASSES.isdisjoint(classes.split())):
+        return HIDDEN
+    return SHOWN
+
+
+def language_of(classes: str) -> str:
+    """Programming language by class: language-x, lang-x, highlight-x, brush: x, sourceCode x; empty when none is named."""
+    found = _LANGUAGE.search(classes)
+    name = found.group(1).lower() if found else ""
+    if not name and classes.split()[:1] == ["rust"]:
+        name = "rust"
+    return "" if name in _NO_LANGUAGE else name

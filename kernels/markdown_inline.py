@@ -1,0 +1,89 @@
+"""Inline tokens of one Markdown block → its text, links and images.
+
+The invariant: what a reader of the rendered page sees stands in the text once; an image's description stands in its own block only.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import Any
+
+from raydex.ir.document import Link
+from raydex.kernels.html_scan import parse_attributes
+
+_TAG = re.compile(r"<(/?)([a-zA-Z][a-zA-Z0-9-]*)([^>]*)>")
+_IMAGE = re.compile(r"!\[(?:[^\[\]\\]|\\.)*\](?:\((?:[^()\\]|\\.|\([^()]*\))*\)|\[[^\]]*\])?|<img\b[^>]*>", re.DOTALL | re.IGNORECASE)
+
+
+@dataclass(slots=True)
+class InlineImage:
+    """`at` counts the images of the block from 0."""
+
+    at: int
+    href: str
+    alt: str
+    link: str = ""
+
+
+@dataclass(slots=True)
+class InlineText:
+    text: str
+    links: list[Link] = field(default_factory=list)
+    images: list[InlineImage] = field(default_factory=list)
+
+
+def read_inline(children: list[Any]) -> InlineText:
+    """Soft breaks are spaces, hard ones and `<br>` line ends; tags of embedded HTML go, links and images in them stay."""
+    pieces: list[str] = []
+    links: list[Link] = []
+    images: list[InlineImage] = []
+    opened: list[tuple[str, int]] = []
+
+    def close_link() -> None:
+        if opened:
+            href, at = opened.pop()
+            text = "".join(pieces[at:]).strip()
+            if text:
+                links.append(Link(href, text))
+
+    for token in children:
+        kind = token.type
+        if kind in ("text", "code_inline", "text_special"):
+            pieces.append(token.content)
+        elif kind == "softbreak":
+            pieces.append(" ")
+        elif kind == "hardbreak":
+            pieces.append("\n")
+        elif kind == "link_open":
+            opened.append((str(token.attrs.get("href", "")), len(pieces)))
+        elif kind == "link_close":
+            close_link()
+        elif kind == "image":
+            alt = read_inline(token.children or []).text
+            images.append(InlineImage(len(images), str(token.attrs.get("src", "")), alt, opened[-1][0] if opened else ""))
+        elif kind == "html_inline":
+            found = _TAG.fullmatch(token.content)
+            if found is None:
+                continue
+            closes, name, attributes = found.group(1), found.group(2).lower(), found.group(3)
+            if name == "br":
+                pieces.append("\n")
+            elif name == "img":
+                values = parse_attributes(attributes)
+                images.append(InlineImage(len(images), values.get("src", ""), values.get("alt", ""), opened[-1][0] if opened else ""))
+            elif name == "a" and closes:
+                close_link()
+            elif name == "a":
+                href = parse_attributes(attributes).get("href", "")
+                if href:
+                    opened.append((href, len(pieces)))
+    while opened:
+        close_link()
+    text = "\n".join(line.strip(" \t") for line in "".join(pieces).split("\n")).strip()
+    return InlineText(text, links, images)
+
+
+def image_spans(source: str) -> list[tuple[int, int]]:
+    """Places that look like an image in the source of a block, in order."""
+    return [found.span() for found in _IMAGE.finditer(source)]

@@ -1,0 +1,56 @@
+"""Rows of cells → the text of a table, and spans that stay inside it: the one structure that HTML and Markdown tables share.
+
+A cell is {text, row_span, col_span, header}; items inside a cell (list entries, lines, rows of an inner table) are lines of its text.
+The invariant: `table_text` holds each cell's words once, in reading order, one line a row.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+Cell = dict[str, Any]
+Rows = list[list[Cell]]
+
+MAX_COL_SPAN = 1000  # HTML Standard, "algorithms for processing rows"
+CELL_MARK = " | "
+ITEM_MARK = "; "
+
+
+def make_cell(text: str, *, row_span: int = 1, col_span: int = 1, header: bool = False) -> Cell:
+    return {"text": text, "row_span": row_span, "col_span": col_span, "header": header}
+
+
+def clamp_spans(rows: Rows) -> None:
+    """No cell reaches below the last row or is wider than the HTML Standard allows; a span of 0 rows reaches to the last."""
+    count = len(rows)
+    for at, row in enumerate(rows):
+        for cell in row:
+            left = count - at
+            cell["row_span"] = left if cell["row_span"] <= 0 else min(cell["row_span"], left)
+            cell["col_span"] = min(max(cell["col_span"], 1), MAX_COL_SPAN)
+
+
+def count_header_rows(rows: Rows) -> int:
+    """Leading rows that hold only header cells. One below the first counts only if it fills the width: a lone row header does not."""
+    count = 0
+    width = 0
+    hanging: list[tuple[int, int]] = []  # (columns, rows left) of cells that reach down
+    for row in rows:
+        filled = sum(columns for columns, _ in hanging) + sum(cell["col_span"] for cell in row)
+        if not row or not all(cell["header"] for cell in row) or filled < width:
+            break
+        width = width or filled
+        count += 1
+        hanging = [(columns, left - 1) for columns, left in hanging if left > 1]
+        hanging += [(cell["col_span"], cell["row_span"] - 1) for cell in row if cell["row_span"] > 1]
+    return count
+
+
+def table_text(rows: Rows, caption: str = "") -> str:
+    """Caption, then a line a row: cells apart by `CELL_MARK`, items inside a cell by `ITEM_MARK`."""
+    lines = [caption] if caption else []
+    for row in rows:
+        texts = [cell["text"].replace("\n", ITEM_MARK) for cell in row]
+        if any(texts):
+            lines.append(CELL_MARK.join(texts))
+    return "\n".join(lines)
