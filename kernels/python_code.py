@@ -1,0 +1,73 @@
+"""Python source → CodeIR by the standard `ast`; a file that does not parse goes through tree-sitter for its good symbols (contracts 27).
+
+The invariant: text is decoded as Python itself would (PEP 263); whatever the tree, ids are those of `raydex.ir.ids` and hold no line.
+"""
+
+from __future__ import annotations
+
+import ast
+import io
+import tokenize
+import warnings as python_warnings
+
+from raydex.ir.errors import InputError
+from raydex.ir.parsed import ParsedFile
+from raydex.kernels.code_calls import resolve_calls
+from raydex.kernels.code_common import CodeFile
+from raydex.kernels.code_text import SourceText
+from raydex.kernels.python_ast import walk_tree
+from raydex.kernels.python_rules import module_path
+from raydex.kernels.request import ParseRequest
+
+PARSER = "python-ast"
+FALLBACK_PARSER = "tree-sitter-python"
+PARSER_VERSION = "1"
+
+
+def parse_python(request: ParseRequest) -> ParsedFile:
+    """CodeIR of one Python file. Raises InputError: syntax (null bytes), invalid_input (no text), too_many_symbols."""
+    text, encoding, warnings = decode_python(request.data)
+    if "\0" in text:
+        raise InputError("the source holds null characters", reject_class="syntax", place=f"character {text.index(chr(0))}")
+    source = SourceText(text, request.data, encoding)
+    package = module_path(request.path)
+    file = CodeFile(request, source, "python", package, package.rpartition(".")[2])
+    fault = ""
+    try:
+        tree = _parse(text)
+    except SyntaxError as error:
+        fault = f"line {error.lineno or 0}: {error.msg}"
+    except (RecursionError, MemoryError, ValueError) as error:
+        fault = f"the standard parser gave up: {type(error).__name__}"
+    if fault:
+        from raydex.kernels.python_treesitter import walk_python
+
+        facts = walk_python(file)
+    else:
+        facts = walk_tree(file, tree)
+        file.module.docstring = ast.get_docstring(tree) or ""
+    resolve_calls(file, facts)
+    parsed = file.finish(FALLBACK_PARSER if fault else PARSER, PARSER_VERSION, [*warnings, *(["parse_error"] if fault else [])])
+    if fault:
+        parsed.add_event("parse", "warning", "parse_error", fault)
+    return parsed
+
+
+def _parse(text: str) -> ast.Module:
+    """Warnings about the source's own escapes and comparisons are its author's business."""
+    with python_warnings.catch_warnings():
+        python_warnings.simplefilter("ignore")
+        return ast.parse(text)
+
+
+def decode_python(data: bytes) -> tuple[str, str, list[str]]:
+    """(text without mark, codec, warnings): the codec that the file declares (PEP 263), else UTF-8; a file that breaks it is guessed."""
+    try:
+        encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
+        text = data.decode(encoding)
+        return text.removeprefix("\ufeff"), "utf-8" if encoding == "utf-8-sig" else encoding, []
+    except (SyntaxError, UnicodeDecodeError, LookupError):
+        from raydex.kernels.decode import decode
+
+        decoded = decode(data)
+        return decoded.text, decoded.encoding, decoded.warnings

@@ -1,0 +1,125 @@
+"""tree-sitter trees → CPG nodes with AST edges, in one iterative pre-order walk; what a language means by its nodes is in its handlers.
+
+The invariant: every named node but comments has a row (contracts 6), whatever the depth; a grammar that is not installed is an error,
+never a reason to guess (seed 1). Offsets of the tree are UTF-8 bytes and are converted to code points here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from raydex.ir.errors import InputError
+from raydex.kernels import code_common as common
+from raydex.kernels.code_common import CodeFile, Owner
+from raydex.kernels.code_scopes import CallSite, Chain, Facts, Scope
+
+if TYPE_CHECKING:
+    from tree_sitter import Node, Parser
+
+EXTRAS = frozenset({"comment", "html_comment", "hash_bang_line", "line_continuation"})
+
+
+@lru_cache(maxsize=8)
+def load_parser(grammar: str) -> Parser:
+    """The parser of a grammar. Raises InputError (grammar_unavailable)."""
+    try:
+        from tree_sitter_language_pack import get_parser
+
+        return get_parser(grammar)  # type: ignore[arg-type]
+    except (ImportError, LookupError, OSError) as error:
+        message = f"the tree-sitter grammar {grammar!r} cannot be loaded: {error}"
+        remedy = "Install tree-sitter-language-pack 0.13"
+        raise InputError(message, reject_class="grammar_unavailable", remedy=remedy) from error
+
+
+class TreeWalk:
+    """State of one walk: the stack of (node, parent row, owner of the row, scope of names)."""
+
+    def __init__(self, file: CodeFile, facts: Facts, grammar: str) -> None:
+        self.file = file
+        self.source = file.source
+        self.text = file.source.text
+        self.facts = facts
+        self.stack: list[tuple[Node, int, Owner, Scope]] = []
+        self.utf8 = self.text.encode()
+        self.tree = load_parser(grammar).parse(self.utf8)
+        self.starts: list[int] = []
+        self.ends: list[int] = []
+
+    def run(self, handlers: Mapping[str, Handler]) -> None:
+        """All rows. A handler returns true when it has made the rows and pushed the children of its node itself."""
+        module = self.facts.module
+        stack = self.stack
+        stack.append((self.tree.root_node, -1, module.owner, module))
+        pop, push, find, sized = stack.pop, stack.append, handlers.get, common.sized
+        rows = self.file.nodes
+        ordinals, count, parents = common.ORDINALS, common.ORDINAL_COUNT, rows.parent
+        add_key, add_symbol, add_kind, add_ordinal = rows.key.append, rows.symbol_id.append, rows.kind.append, rows.ordinal.append
+        add_start, add_end, add_parent = self.starts.append, self.ends.append, parents.append
+        while stack:
+            node, parent, owner, scope = pop()
+            kind = node.type
+            if kind in EXTRAS:
+                continue
+            handler = find(kind)
+            if handler is not None and handler(self, node, parent, owner, scope):
+                continue
+            slot = owner.kinds.get(kind)
+            if slot is None:
+                slot = owner.kinds[kind] = [owner.head + sized(kind), 0]
+            ordinal = slot[1]
+            slot[1] = ordinal + 1
+            add_key(slot[0] + (ordinals[ordinal] if ordinal < count else sized(str(ordinal))))
+            add_symbol(owner.symbol.symbol_id)
+            add_kind(kind)
+            add_ordinal(ordinal)
+            add_start(node.start_byte)
+            add_end(node.end_byte)
+            add_parent(parent)
+            if node.named_child_count:
+                parent = len(parents) - 1
+                for child in reversed(node.named_children):
+                    push((child, parent, owner, scope))
+        rows.line, rows.column = self.source.places(self.starts, self.utf8)
+        rows.end_line, rows.end_column = self.source.places(self.ends, self.utf8)
+
+    def row(self, node: Node, parent: int, owner: Owner) -> int:
+        """The row of one node; returns its number."""
+        self.starts.append(node.start_byte)
+        self.ends.append(node.end_byte)
+        return self.file.nodes.add(node.type, parent, owner)
+
+    def push_all(self, children: Iterable[Node | None], parent: int, owner: Owner, scope: Scope) -> None:
+        """Children in source order onto the stack."""
+        self.stack.extend((child, parent, owner, scope) for child in reversed(list(children)) if child is not None)
+
+    def span(self, node: Node) -> tuple[int, int]:
+        """Code point range of a node."""
+        return self.source.char_of(node.start_byte), self.source.char_of(node.end_byte)
+
+    def segment(self, node: Node | None) -> str:
+        """Source text of a node, "" for none."""
+        return self.utf8[node.start_byte : node.end_byte].decode("utf-8", "replace") if node is not None else ""
+
+    def call(self, callee: Node, chain: Chain | None, scope: Scope) -> None:
+        """Note a call site."""
+        start, end = self.span(callee)
+        self.facts.calls.append(CallSite(scope, chain, start, end))
+
+    def first_error(self) -> int:
+        """1-based line of the first error or missing node; 0 for a clean tree."""
+        root = self.tree.root_node
+        if not root.has_error:
+            return 0
+        stack = [root]
+        while stack:
+            node = stack.pop()
+            if node.is_error or node.is_missing:
+                return self.source.line_of(self.source.char_of(node.start_byte))
+            stack.extend(child for child in reversed(node.children) if child.has_error)
+        return 1
+
+
+Handler = Callable[[Any, "Node", int, Owner, Scope], Any]
