@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from raydex.cluster.delta_log import check_log, commit_metadata
+from raydex.cluster.delta_log import check_log, commit_metadata, missing_columns
 from raydex.cluster.delta_read import (
     DataFile,
     list_data_files,
@@ -38,6 +38,7 @@ __all__ = [
     "compact",
     "list_data_files",
     "migrate_table",
+    "missing_columns",
     "read_data_file",
     "read_delta",
     "replace_table",

@@ -78,6 +78,12 @@ def read_entry(path: Path, name: str) -> list[dict[str, Any]]:
     return actions
 
 
+def missing_columns(root: str | Path, name: str, *, storage_options: Options | None = None) -> list[str]:
+    """Like `compare_schema`, for a table that need not exist."""
+    table = open_table(root, name, None, storage_options)
+    return [] if table is None else compare_schema(root, name, table)
+
+
 def compare_schema(root: str | Path, name: str, table: DeltaTable) -> list[str]:
     """The columns that an open table lacks ([] when it is current). Raises StoreError when it has columns that this release does not
     know, or one of another type: a newer or foreign table (S5)."""

@@ -14,12 +14,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote
 
 import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from raydex.cluster.files import local_folder
 from raydex.cluster.parquet import filter_files, find_broken_file, read_file, read_files, scan_file
 from raydex.ir.errors import CapacityError, ConfigError, RaydexError, StoreError
 from raydex.ir.tables import TABLES
@@ -145,12 +146,10 @@ def table_exists(root: str | Path, name: str, *, storage_options: Options | None
 
 def table_folder(root: str | Path, name: str, storage_options: Options | None = None) -> Path:
     """The folder of a table. Raises ConfigError for a root that is not local, KeyError for an unknown table."""
-    scheme = urlsplit(str(root)).scheme
-    if scheme not in ("", "file"):
-        raise ConfigError(f"tables cannot live on {scheme}:// yet", place=str(root), remedy="Use a local folder")
+    folder = local_folder(root) / TABLES[name].name
     if storage_options:
         raise ConfigError("storage options are for object stores; a local lake takes none", place=str(root))
-    return Path(unquote(urlsplit(str(root)).path) if scheme else root).absolute() / TABLES[name].name
+    return folder
 
 
 def open_table(root: str | Path, name: str, version: int | None = None, storage_options: Options | None = None) -> DeltaTable | None:

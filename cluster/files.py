@@ -10,9 +10,25 @@ import errno
 import os
 import uuid
 from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from raydex.ir.errors import ConfigError
 
 MODE = 0o644
 _NO_UNNAMED = (errno.EOPNOTSUPP, errno.EISDIR, errno.ENOENT, errno.EINVAL, errno.ENOSYS)
+
+
+def local_folder(root: str | Path) -> Path:
+    """A path or file:// URI → absolute path. Raises ConfigError for other schemes, and for names that Delta's engine would decode."""
+    scheme = urlsplit(str(root)).scheme
+    if scheme not in ("", "file"):
+        raise ConfigError(f"tables cannot live on {scheme}:// yet", place=str(root), remedy="Use a local folder")
+    path = os.path.abspath(unquote(urlsplit(str(root)).path) if scheme else root)
+    if unquote(path) != path or "\\" in path:
+        raise ConfigError(
+            "the folder's path holds a backslash or a percent sign with two digits", place=path, remedy="Use a folder of another name"
+        )
+    return Path(path)
 
 
 def write_file(path: Path, data: bytes | memoryview, *, durable: bool = True, replace: bool = True) -> None:

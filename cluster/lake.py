@@ -21,7 +21,6 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote, urlsplit
 
 import numpy as np
 import pyarrow as pa
@@ -32,6 +31,7 @@ from raydex.cluster.delta import (
     commit_files,
     list_data_files,
     migrate_table,
+    missing_columns,
     read_delta,
     table_exists,
     table_version,
@@ -39,7 +39,7 @@ from raydex.cluster.delta import (
     write_data_file,
 )
 from raydex.cluster.faults import fault_point
-from raydex.cluster.files import write_file
+from raydex.cluster.files import local_folder, write_file
 from raydex.ir.errors import ConfigError, LockError, StoreError
 from raydex.ir.ids import make_id
 from raydex.ir.rows import empty_table, to_table
@@ -82,7 +82,7 @@ class Lake:
     """
 
     def __init__(self, root: str | Path) -> None:
-        self.root = local_root(root)
+        self.root = local_folder(root)
         if not (self.root / "lake.json").exists():
             _make(self.root)
         _check_format(self.root)
@@ -92,7 +92,7 @@ class Lake:
     @classmethod
     def open(cls, root: str | Path) -> Lake:
         lake = cls.__new__(cls)
-        lake.root = local_root(root)
+        lake.root = local_folder(root)
         if not (lake.root / "lake.json").is_file():
             raise ConfigError("there is no lake", place=str(lake.root), remedy="Name one by --lake, or make one with `raydex index`")
         _check_format(lake.root)
@@ -165,19 +165,11 @@ def _drop_locks() -> None:
 os.register_at_fork(after_in_child=_drop_locks)  # else a child that outlives a killed writer would go on holding the lake
 
 
-def local_root(root: str | Path) -> Path:
-    """A path or file:// URI → absolute path. Raises ConfigError for other schemes."""
-    scheme = urlsplit(str(root)).scheme
-    if scheme not in ("", "file"):
-        raise ConfigError(f"a lake cannot live on {scheme}:// yet", place=str(root), remedy="Use a local folder")
-    return Path(os.path.abspath(unquote(urlsplit(str(root)).path) if scheme else root))
-
-
 def check_tables(lake: Lake) -> dict[str, list[str]]:
     """What a run does before its first write: the log of every table is whole, no table is behind the version that the active
     generation pins, and tables of an older release get their new columns. Returns table → columns added.
 
-    Raises StoreError naming the file and the repair (S2, S5); then nothing was written.
+    Raises StoreError naming the file or table and the repair (S2, S5); then nothing was written.
     """
     generation = active_generation(lake)
     for name in TABLES:
@@ -190,8 +182,8 @@ def check_tables(lake: Lake) -> dict[str, list[str]]:
                 place=str(lake.tables / name / "_delta_log"),
                 remedy="Bring the files back from a copy, or build the lake again",
             )
-    added = {name: migrate_table(lake.tables, name) for name in TABLES}
-    return {name: columns for name, columns in added.items() if columns}
+    older = [name for name in TABLES if missing_columns(lake.tables, name)]  # all are looked at before one is changed
+    return {name: migrate_table(lake.tables, name) for name in older}
 
 
 def pin_versions(lake: Lake) -> dict[str, int]:
