@@ -18,6 +18,7 @@ from raydex.ir.locator import Locator, page_box
 from raydex.ir.parsed import ParsedFile
 from raydex.kernels import pdf_raw
 from raydex.kernels.limits import Limits
+from raydex.kernels.parse import check_limits
 from raydex.kernels.pdf_file import open_pdf, read_part
 from raydex.kernels.pdf_furniture import find_furniture
 from raydex.kernels.pdf_layout import order_lines, read_lines
@@ -48,7 +49,7 @@ def merge_ranges(request: ParseRequest, parts: list[ParsedFile]) -> ParsedFile:
     """Range parses of one file → what a whole parse gives. `request.data` is not read; the parts may come in any order.
 
     Pages that no part holds (their range was rejected) become failed pages, and the rejects and events of such a range are kept.
-    Raises InputError when no part holds a document, or when two parts disagree about the file.
+    Raises InputError when no part holds a document, two parts disagree about the file, or the whole breaks a limit.
     """
     raw = [part.document.metadata[PART_KEY] for part in parts if part.document is not None and PART_KEY in part.document.metadata]
     if not raw:
@@ -67,6 +68,7 @@ def merge_ranges(request: ParseRequest, parts: list[ParsedFile]) -> ParsedFile:
             merged.rejects += part.rejects
             for event in part.events:
                 merged.add_event(event.stage, event.status, event.name, event.message, event.ms)
+    check_limits(merged, request)
     return merged
 
 

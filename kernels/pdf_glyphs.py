@@ -34,7 +34,7 @@ def drop_reprints(glyphs: list[Glyph]) -> tuple[list[Glyph], int]:
     kept: list[Glyph] = []
     dropped = 0
     for glyph in glyphs:
-        near = SAME * glyph.size or SAME
+        near = max(SAME * glyph.size, 0.05)
         # one grid per power of two of the size, so that equal glyphs of nearly equal size meet in it
         cell = 2.0 ** max(-4, min(10, round(near).bit_length()))
         column, row = int(glyph.x // cell), int(glyph.y // cell)

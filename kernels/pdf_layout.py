@@ -17,14 +17,18 @@ SAME_ROW = 0.45
 CELL_GAP = 1.2
 MIN_GUTTER = 4.0
 MAX_DEPTH = 6
+MAX_STACK = 64
 # a bullet or an item's number: what follows it is its text, however far apart
 MARKER = re.compile(r"[•●○▪■□◦‣⁃–—*·∙\uf0b7\uf0a7-]|\(?(?:\d{1,3}|[a-zA-Z]|[ivxl]{1,6})[.)]")
 
 
 class Line:
-    """A visual line: its extent in the reading frame (x right, y down), `box` on the upright page, `cells` texts set apart by wide gaps."""
+    """A visual line: its extent in the reading frame (x right, y down), `box` on the upright page, `cells` texts set apart by wide gaps.
 
-    __slots__ = ("base", "box", "cells", "region", "right", "size", "style", "text", "turn", "x0", "x1", "y0", "y1")
+    `right` is the right edge of its region, `measure` that of the lines set solid with it (`pdf_structure`).
+    """
+
+    __slots__ = ("base", "box", "cells", "measure", "region", "right", "size", "style", "text", "turn", "x0", "x1", "y0", "y1")
 
     def __init__(
         self, text: str, x0: float, y0: float, x1: float, y1: float, base: float, size: float, style: int, turn: int, box: Box
@@ -42,6 +46,7 @@ class Line:
         self.cells = 1
         self.region = 0
         self.right = 0.0
+        self.measure = 0.0
 
 
 _by_base = attrgetter("base")
@@ -200,7 +205,9 @@ def _rows(lines: list[Line]) -> list[Line]:
 
 def _stacked(row: list[Line], line: Line) -> bool:
     """Whether the line stands over or under one of the row rather than beside it."""
-    return any(min(line.x1, other.x1) - max(line.x0, other.x0) > 0.5 * min(line.x1 - line.x0, other.x1 - other.x0) for other in row)
+    return any(
+        min(line.x1, other.x1) - max(line.x0, other.x0) > 0.5 * min(line.x1 - line.x0, other.x1 - other.x0) for other in row[-MAX_STACK:]
+    )
 
 
 def _merge(row: list[Line]) -> Line:

@@ -18,6 +18,7 @@ from raydex.kernels.pdf_text import Vocabulary, join_lines, plain
 
 MAX_LEVEL = 6
 LARGER = 1.1
+SOLID = 1.22
 
 _BULLET = re.compile(r"([•●○▪■□◦‣⁃–—*·∙\uf0b7\uf0a7])(?:\s+|$)|(-)\s+")
 _NUMBERED = re.compile(r"(\(?(?:\d{1,3}|[a-zA-Z]|[ivxl]{1,6})[.)])\s+\S")
@@ -90,6 +91,7 @@ def title_key(text: str) -> str:
 def paragraphs_of(lines: list[Line], titles: set[str], body: Body) -> list[Paragraph]:
     """Paragraphs of one page. `titles` are `title_key`s of the outline's entries for this page."""
     pitches = _pitches(lines)
+    _set_measures(lines, pitches)
     out: list[Paragraph] = []
     current: Paragraph | None = None
     at = 0
@@ -134,6 +136,27 @@ def _pitches(lines: list[Line]) -> dict[int, float]:
     return {size: -halves / 2 for size, (_, halves) in best.items()}
 
 
+def _set_measures(lines: list[Line], pitches: dict[int, float]) -> None:
+    """Gives lines that are set solid in one size the right edge of the widest of them."""
+    start = 0
+    for at in range(1, len(lines) + 1):
+        if at < len(lines):
+            last, line = lines[at - 1], lines[at]
+            size = line.size
+            if (
+                line.region == last.region
+                and line.cells == 1
+                and last.cells == 1
+                and abs(size - last.size) <= 0.08 * size
+                and line.base - last.base <= SOLID * pitches.get(round(size), 1.2 * size) + 0.5
+            ):
+                continue
+        measure = max(lines[position].x1 for position in range(start, at))
+        for position in range(start, at):
+            lines[position].measure = measure
+        start = at
+
+
 def _title_lines(lines: list[Line], at: int, titles: set[str]) -> int:
     """How many lines from `at` on spell a title of the outline; 0 when none do."""
     key = ""
@@ -163,13 +186,13 @@ def _joins(paragraph: Paragraph, last: Line, line: Line, pitches: dict[int, floa
         return 2 if distance <= 2.1 * max(pitch, size) else 0
     if line.cells > 1 or last.cells > 1:
         return 0
-    if distance > 1.22 * pitch + 0.5 or distance < 0:
+    if distance > SOLID * pitch + 0.5 or distance < 0:
         return 0
     if _BULLET.match(line.text):
         return 0
     if paragraph.kind == "paragraph" and paragraph.lines[0].style & BOLD and len(paragraph.lines) < 4:
         return 1
-    room = last.right - last.x1
+    room = last.measure - last.x1
     word = line.text.find(" ")
     needed = (line.x1 - line.x0) * ((word if word > 0 else len(line.text)) + 1) / max(len(line.text), 1)
     fitted = room > needed + 0.3 * size

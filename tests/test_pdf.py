@@ -220,6 +220,20 @@ def test_columns_are_read_one_after_the_other() -> None:
     assert text.index("closing remark") > order[-1]
 
 
+def test_a_wide_line_elsewhere_does_not_break_paragraphs_into_lines() -> None:
+    def draw(canvas) -> None:  # type: ignore[no-untyped-def]
+        column(canvas, 50, 790, ["This single line is as wide as the whole page and a good deal wider than what stands below it, by far."])
+        column(
+            canvas,
+            50,
+            700,
+            ["A narrow paragraph of ordinary", "words is set below it and ends.", "It must stay one text although", "its lines are short."],
+        )
+
+    parsed = parse_pdf(request(drawn(draw)))
+    assert "\n" not in parsed.blocks[1].text and len(parsed.blocks) == 2
+
+
 def test_rows_of_a_table_are_read_across() -> None:
     def draw(canvas) -> None:  # type: ignore[no-untyped-def]
         for at in range(8):
