@@ -1,0 +1,238 @@
+"""Blocks of a document → sections by heading → leaves and parents, and the tree of sections as nodes (seed 3 §1; contracts 29-31).
+
+The invariant: the leaves' own ranges (`metadata.spans`: block ordinal, start, end) tile the text of all blocks in order. A parser's own
+messages (blocks of kind `error`) are no text of the document and are left out.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+
+from raydex.ir.chunk import ChunkEdge, ChunkNode
+from raydex.ir.document import Block
+from raydex.ir.ids import content_hash, edge_id, make_id
+from raydex.ir.locator import LineIndex, Locator
+from raydex.kernels.chunk_outline import Draft, Outline, Prefix, make_prefix, mark_end
+from raydex.kernels.chunk_source import ChunkOptions, ChunkSource
+from raydex.kernels.pack import Group, Part, pack
+from raydex.kernels.summary import derive_summary
+from raydex.kernels.tokens import Tokenizer
+
+
+@dataclass(slots=True)
+class Section:
+    """A heading and what stands under it, as ranges of the list of blocks: `start` to `own_end` its own, `start` to `end` with its
+    subsections. The first section of a document has no heading: it holds the preface, and `end` is the document's."""
+
+    heading: Block | None
+    level: int
+    path: list[str]
+    node_id: str
+    parent: int
+    start: int
+    own_end: int = 0
+    end: int = 0
+
+
+def chunk_structure(source: ChunkSource, options: ChunkOptions, tokenizer: Tokenizer) -> Outline:
+    """Strategy `structure` for documents: a parent for the document and for each section, leaves of packed blocks."""
+    blocks = text_blocks(source)
+    sections = find_sections(source.record_id, blocks)
+    whole = options.max_tokens - tokenizer.special_tokens
+    drafts: list[Draft] = []
+    for section in sections:
+        leaves: list[Draft] = []
+        prefix = make_prefix(source.title, section.path, options, tokenizer)
+        for group in pack(blocks[section.start : section.own_end], whole - prefix.reserved, whole, options, tokenizer):
+            leaf = _leaf(group, section, source, options, prefix)
+            if any(part.end > part.start for part in group.parts):
+                leaves.append(leaf)
+        drafts.append(_parent(section, blocks, source, options))
+        drafts[-1].children = leaves
+    own = [list(draft.children) for draft in drafts]
+    for at in range(1, len(sections)):
+        drafts[sections[at].parent].children.append(drafts[at])
+    outline = Outline([drafts[0]])
+    if len(sections) == 1 and len(own[0]) == 1:
+        outline.roots = own[0]
+    if not any(own):
+        outline.roots = []
+    mark_end(outline.roots)
+    add_graph(outline, source, sections, [[draft, *leaves] for draft, leaves in zip(drafts, own, strict=True)])
+    return outline
+
+
+def text_blocks(source: ChunkSource) -> list[Block]:
+    return [block for block in source.blocks if block.kind != "error"]
+
+
+def find_sections(record: str, blocks: list[Block]) -> list[Section]:
+    """Sections in order, the first one without a heading. A heading of level n lies under the nearest one before it of a lower level."""
+    sections = [Section(None, 0, [], record, -1, 0)]
+    stack = [0]
+    seen: dict[str, int] = {}
+    for at, block in enumerate(blocks):
+        if block.kind != "heading" or not block.text.strip():
+            continue
+        level = block.metadata.get("level") or max(1, len(block.section_path))
+        sections[-1].own_end = at
+        while len(stack) > 1 and sections[stack[-1]].level >= level:
+            sections[stack.pop()].end = at
+        path = [*sections[stack[-1]].path, block.text.strip()]
+        key = orjson.dumps(path).decode()
+        occurrence = seen.get(key, 0)
+        seen[key] = occurrence + 1
+        node = make_id("nod", record, "section", key, str(occurrence))
+        sections.append(Section(block, level, path, node, stack[-1], at))
+        stack.append(len(sections) - 1)
+    sections[-1].own_end = len(blocks)
+    for at in stack:
+        sections[at].end = len(blocks)
+    return sections
+
+
+def add_graph(outline: Outline, source: ChunkSource, sections: list[Section], drafts: list[list[Draft]] | None) -> None:
+    """Document and Section nodes and their CONTAINS edges. The document's node is the record itself and stands on no chunk."""
+    outline.nodes.append((ChunkNode(source.record_id, source.title or source.file_name, ["Document"], "document"), []))
+    for at, section in enumerate(sections):
+        heading = section.heading
+        if heading is None:
+            continue
+        node = ChunkNode(section.node_id, section.path[-1], ["Section"], "section", [], {"heading_level": section.level})
+        outline.nodes.append((node, drafts[at] if drafts is not None else []))
+        parent = sections[section.parent].node_id
+        excerpt = heading.metadata.get("excerpt_hash") or content_hash(heading.text.encode())
+        outline.edges.append(
+            ChunkEdge(edge_id(parent, section.node_id, "CONTAINS"), parent, section.node_id, "CONTAINS", heading.locator, excerpt)
+        )
+
+
+def _leaf(group: Group, section: Section, source: ChunkSource, options: ChunkOptions, prefix: Prefix) -> Draft:
+    content = join_parts(group.parts)
+    metadata = part_metadata(group.parts)
+    if section.heading is not None:
+        metadata["heading_level"] = section.level
+    body = [part for part in group.parts if part.block.kind != "heading"]
+    return Draft(
+        "leaf",
+        leaf_title(section, source),
+        content,
+        group_kind(group.parts),
+        list(section.path),
+        merge_locators(group.parts),
+        group.reason,
+        section.node_id,
+        derive_summary(join_parts(body, with_repeats=False), options.summary_sentences),
+        group.tokens,
+        prefix,
+        metadata,
+    )
+
+
+def _parent(section: Section, blocks: list[Block], source: ChunkSource, options: ChunkOptions) -> Draft:
+    """Content is the whole section's text, at most `parent_chars` of it; metadata say where it was cut and how long it is."""
+    inside = blocks[section.start : section.end]
+    parts: list[Part] = []
+    room = options.parent_chars
+    for block in inside:
+        parts.append(Part(block, 0, len(block.text), 0))
+        room -= len(block.text) + 1
+        if room <= 0:
+            break
+    content = join_parts(parts)
+    metadata: dict[str, Any] = {} if section.heading is None else {"heading_level": section.level}
+    if len(content) > options.parent_chars or len(parts) < len(inside):
+        content = content[: options.parent_chars]
+        metadata |= {"content_cut_at": len(content), "content_chars": sum(len(block.text) for block in inside)}
+    places = [Part(block, 0, len(block.text), 0) for block in (inside[:1] + inside[-1:] if len(inside) > 1 else inside)]
+    body = join_parts([part for part in parts if part.block.kind != "heading"][:8])
+    return Draft(
+        "parent",
+        leaf_title(section, source) if section.heading is not None else source.title or source.file_name,
+        content,
+        "document" if section.heading is None else "section",
+        list(section.path),
+        merge_locators(places),
+        "parent",
+        section.node_id,
+        derive_summary(body, options.summary_sentences),
+        metadata=metadata,
+    )
+
+
+def leaf_title(section: Section, source: ChunkSource) -> str:
+    """The heading; the file's name for a preface (seed 3 §1.1)."""
+    return section.path[-1] if section.path else source.file_name
+
+
+def join_parts(parts: list[Part], with_repeats: bool = True) -> str:
+    """The text shown: list items on lines of their own, other blocks apart by a blank line."""
+    shown: list[str] = []
+    for at, part in enumerate(parts):
+        if at:
+            shown.append("\n" if part.block.kind == "list_item" == parts[at - 1].block.kind else "\n\n")
+        shown.append(part.again + part.own if with_repeats and part.again else part.own)
+    return "".join(shown)
+
+
+def part_metadata(parts: list[Part]) -> dict[str, Any]:
+    """`spans` (the leaf's own ranges of block text), `repeated_chars` (leading characters that belong to an earlier leaf), pages."""
+    metadata: dict[str, Any] = {"spans": [[part.block.ordinal, part.start, part.end] for part in parts]}
+    if parts[0].again:
+        metadata["repeated_chars"] = len(parts[0].again)
+    pages = [part.block.locator.page for part in parts if part.block.locator.page is not None]
+    if pages:
+        metadata |= {"page_start": min(pages), "page_end": max(pages)}
+    return metadata
+
+
+def group_kind(parts: list[Part]) -> str:
+    """table, code or image for a leaf that holds nothing else but headings; else section."""
+    kinds = {part.block.kind for part in parts if part.block.kind != "heading"}
+    return kinds.pop() if len(kinds) == 1 and kinds <= {"table", "code", "image"} else "section"
+
+
+def merge_locators(parts: list[Part]) -> list[Locator]:
+    """Where the parts stand. Neighbours known by character range alone become one range; boxes stay apart, one a block."""
+    places: list[Locator] = []
+    for part in parts:
+        place = _part_locator(part)
+        last = places[-1] if places else None
+        if last is not None and _is_range(place) and _is_range(last) and place.part == last.part and place.member == last.member:
+            places[-1] = _cover(last, place)
+        elif place != last:
+            places.append(place)
+    if len(places) == 1:
+        return places
+    return list(dict.fromkeys(places))
+
+
+def _is_range(place: Locator) -> bool:
+    return place.char is not None and all(getattr(place, name) is None for name in ("page", "sheet", "slide", "pointer", "row", "field"))
+
+
+def _cover(left: Locator, right: Locator) -> Locator:
+    spans: dict[str, tuple[int, int]] = {}
+    for name in ("char", "byte", "line"):
+        a, b = getattr(left, name), getattr(right, name)
+        if a is not None and b is not None:
+            spans[name] = (min(a[0], b[0]), max(a[1], b[1]))
+    return Locator(part=left.part, member=left.member, **spans)  # type: ignore[arg-type]
+
+
+def _part_locator(part: Part) -> Locator:
+    """The block's place; a part of a block whose text is the source's own text (equally long) has its exact range, overlap included."""
+    place, text = part.block.locator, part.block.text
+    lead = len(part.again) if part.block.kind != "table" else 0
+    start, end = part.start - lead, part.end
+    if place.char is None or place.char[1] - place.char[0] != len(text) or (start == 0 and end == len(text)):
+        return place
+    base = place.char[0]
+    line = None
+    if place.line is not None:
+        index = LineIndex(text)
+        line = (place.line[0] + index.line_of(start) - 1, place.line[0] + index.line_of(max(start, end - 1)) - 1)
+    return Locator(part=place.part, member=place.member, table=place.table, char=(base + start, base + end), line=line)

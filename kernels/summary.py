@@ -1,0 +1,36 @@
+"""Text or a comment → its summary: the first sentences, without a model (seed 3 §5.8).
+
+The invariant: a summary is text of the source in its order, white space collapsed; nothing is made up.
+"""
+
+from __future__ import annotations
+
+import re
+
+from raydex.kernels.split import sentence_ends
+
+SUMMARY_CHARS = 500
+
+_SPACE = re.compile(r"\s+")
+_COMMENT_EDGE = re.compile(r"^[ \t]*(?:/\*+|\*+/|\*(?!/)|//[/!]?|#+!?|--+)?[ \t]?|[ \t]*\*+/[ \t]*$", re.MULTILINE)
+
+
+def derive_summary(text: str, sentences: int = 2) -> str:
+    """The first `sentences` sentences, which end in 。 or a full stop or at a blank line; at most 500 characters, cut between words.
+
+    Abbreviations, decimals, versions and ellipses end no sentence. Empty for empty text.
+    """
+    head = text[: SUMMARY_CHARS * 4].lstrip()
+    ends = sentence_ends(head, marks=".。")
+    if len(ends) >= sentences:
+        head = head[: ends[sentences - 1]]
+    plain = _SPACE.sub(" ", head).strip()
+    if len(plain) <= SUMMARY_CHARS:
+        return plain
+    cut = plain.rfind(" ", SUMMARY_CHARS // 2, SUMMARY_CHARS)
+    return plain[: cut if cut > 0 else SUMMARY_CHARS - 1].rstrip() + "…"
+
+
+def strip_comment(text: str) -> str:
+    """A comment's words: its marks (`/* */`, `//`, `#`, `--`, leading stars) are taken off every line."""
+    return _COMMENT_EDGE.sub("", text).strip()
