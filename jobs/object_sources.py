@@ -10,15 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import quote, unquote, urlsplit
 
 from blake3 import blake3
 
 from raydex.ir.errors import ConfigError, InputError, StoreError
-
-if TYPE_CHECKING:
-    from raydex.jobs.sources import Filter, Listed
+from raydex.jobs.listing import Filter, Listed
 
 BLOCK_BYTES = 8 << 20
 # what stores call the thing that changes with every write, best first
@@ -45,8 +43,6 @@ def open_object_source(spec: str) -> tuple[str, str]:
 
 def list_objects(root: str, chosen: Filter) -> Iterator[Listed]:
     """Objects below the root in the order of their paths. Raises InputError (unreadable) when the root cannot be listed."""
-    from raydex.jobs.sources import Listed
-
     system, base = _open(root)
     base = base.rstrip("/")
     scheme = root.partition("://")[0]

@@ -51,9 +51,9 @@ def find_long_pdfs(work: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _head(uri: str) -> bytes:
-    from raydex.jobs.sources import _path_of
+    from raydex.jobs.listing import path_of
 
-    with open(_path_of(uri), "rb", buffering=0) as file:
+    with open(path_of(uri), "rb", buffering=0) as file:
         return file.read(HEAD)
 
 

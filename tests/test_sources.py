@@ -6,6 +6,7 @@ import os
 import socket
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import unquote_to_bytes
 
@@ -14,7 +15,7 @@ from blake3 import blake3
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import raydex.jobs.sources as sources
+import raydex.jobs.hashing as hashing
 from raydex.ir.errors import ConfigError, InputError
 from raydex.ir.ids import source_id
 from raydex.jobs.excludes import PatternList, read_lines
@@ -92,11 +93,14 @@ def test_a_name_with_magic_characters_that_is_there_is_no_glob(tmp_path: Path) -
     assert paths_of(open_source(f"{tmp_path}/[draft]/a*.md")) == ["a*.md"]
 
 
-@pytest.mark.parametrize("spec", ["nowhere", "nowhere/*.md", "file:///nowhere/at/all"])
+@pytest.mark.parametrize("spec", ["nowhere", "nowhere/*.md", "file:///nowhere/at/all", "a.md/b.md", "x" * 300, "loop", ""])
 def test_what_is_not_there_is_a_usage_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spec: str) -> None:
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(ConfigError, match="no such file or folder"):
+    write(tmp_path, "a.md")
+    (tmp_path / "loop").symlink_to("loop")
+    with pytest.raises(ConfigError) as caught:
         open_source(spec)
+    assert caught.value.exit_code == 2 and caught.value.remedy
 
 
 # git
@@ -262,6 +266,16 @@ def test_defaults_gitignore_and_lines_of_the_user(tmp_path: Path) -> None:
     assert "node_modules/m/i.js" in paths_of(source, ListRules(exclude=("!node_modules/", "!/b.log")))
     assert "b.log" in paths_of(source, ListRules(exclude=("!/b.log",)))
     assert paths_of(source, ListRules(include=("*.py", "sub/"))) == ["a.py", "sub/.gitignore", "sub/c.md"]
+
+
+def test_caches_environments_and_lakes_are_known_by_what_they_hold(tmp_path: Path) -> None:
+    write(tmp_path, "env/pyvenv.cfg", "env/lib/x.py", "warm/CACHEDIR.TAG", "warm/blob", "out/lake.json", "out/tables/blocks/part.parquet")
+    write(tmp_path, "conf/lake.json", "CACHEDIR.TAG")
+    source = open_source(str(tmp_path))
+    summary = ListSummary()
+    assert paths_of(source, summary=summary) == ["CACHEDIR.TAG", "conf/lake.json"]
+    assert summary.excluded == {"default": 3}
+    assert len(paths_of(source, ListRules(default_excludes=False))) == 8
 
 
 def test_the_gitignore_files_above_a_folder_hold(repository: Path) -> None:
@@ -476,7 +490,7 @@ def one_file(path: Path) -> Listed:
 
 
 def test_large_files_are_hashed_in_blocks(tmp_path: Path) -> None:
-    data = os.urandom(3 * sources.BLOCK_BYTES + 17)
+    data = os.urandom(3 * hashing.BLOCK_BYTES + 17)
     (tmp_path / "big").write_bytes(data)
     ((_, outcome),) = hash_files([one_file(tmp_path / "big")])
     assert outcome == blake3(data).hexdigest()
@@ -512,7 +526,7 @@ def test_a_file_that_changes_while_it_is_read(tmp_path: Path, monkeypatch: pytes
                 file.write("more")
         return blake3()
 
-    monkeypatch.setattr(sources, "blake3", digest)
+    monkeypatch.setattr(hashing, "blake3", digest)
     ((now, outcome),) = hash_files([listed])
     if times == 1:
         assert outcome == blake3(b"x a.mdmore").hexdigest() and now.size == 10
@@ -616,3 +630,59 @@ def test_a_missing_object_is_unreadable(memory_store: str) -> None:
     assert isinstance(error, InputError) and error.reject_class == "unreadable"
     with pytest.raises(InputError):
         list(list_source(open_source("memory://nowhere")))
+
+
+@pytest.fixture(scope="module")
+def bucket() -> Iterator[str]:
+    """An S3 endpoint of our own, on this machine."""
+    pytest.importorskip("s3fs")
+    server_module = pytest.importorskip("moto.server")
+    import boto3
+
+    server = server_module.ThreadedMotoServer(port=0)
+    server.start()
+    host, port = server.get_host_and_port()
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in {
+            "AWS_ENDPOINT_URL": f"http://{host}:{port}",
+            "AWS_ACCESS_KEY_ID": "k",
+            "AWS_SECRET_ACCESS_KEY": "s",
+            "AWS_DEFAULT_REGION": "us-east-1",
+        }.items():
+            patch.setenv(name, value)
+        client = boto3.client("s3")
+        client.create_bucket(Bucket="pages")
+        for key, data in {
+            "docs/a b%.md": b"one",
+            "docs/x/b.md": b"two",
+            "docs/.cache/c": b"no",
+            "docs/x/": b"",
+            "else/d.md": b"no",
+        }.items():
+            client.put_object(Bucket="pages", Key=key, Body=data)
+        yield "s3://pages/docs"
+    server.stop()
+
+
+@pytest.mark.slow
+def test_s3_is_listed_by_etag_and_read_when_it_changed(bucket: str) -> None:
+    import boto3
+
+    source = open_source(bucket)
+    assert (source.kind, source.name) == ("object", "docs")
+    listed = list(list_source(source))
+    assert [(one.path, one.size, one.uri) for one in listed] == [
+        ("a b%.md", 3, "s3://pages/docs/a%20b%25.md"),
+        ("x/b.md", 3, "s3://pages/docs/x/b.md"),
+    ]
+    outcomes = [outcome for _, outcome in hash_files(listed)]
+    assert outcomes == [blake3(data).hexdigest() for data in (b"one", b"two")]
+    boto3.client("s3").put_object(Bucket="pages", Key="docs/x/b.md", Body=b"new")
+    known = {f"{one.path}\0{one.change_key}": f"held {one.path}" for one in listed}
+    assert [outcome for _, outcome in hash_files(list_source(source), known=known)] == ["held a b%.md", blake3(b"new").hexdigest()]
+    assert read_uri(listed[0].uri) == b"one"
+    with pytest.raises(InputError) as caught:
+        list(list_source(open_source("s3://nowhere-at-all/docs")))
+    assert caught.value.reject_class == "unreadable"
+    with pytest.raises(OSError):
+        read_uri("s3://pages/docs/gone.md")
