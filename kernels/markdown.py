@@ -24,7 +24,7 @@ from raydex.kernels.tables import make_cell
 
 PARSER_VERSION = "1"
 _FENCE = {"---": ("yaml", ("---", "...")), "+++": ("toml", ("+++",))}
-_FIELD = re.compile(r"\s*(?:#.*|[\w\"'.-][^:=\n]*[:=].*)?$")
+_FIELD = re.compile(r"[\w\"'.-][^:=\n]*[:=]")
 _TITLE = re.compile(r"^title[ \t]*[:=][ \t]*(.+?)[ \t]*$", re.MULTILINE)
 _LANGUAGE = re.compile(r"\{?\s*\.?([A-Za-z0-9_+#.-]+)")
 _FOOTNOTE = re.compile(r"\[\^([^\]\s]{1,200})\]:[ \t]*")
@@ -108,16 +108,11 @@ class _MarkdownWalk:
         if not self.lines or self.lines[0].strip() not in _FENCE:
             return ""
         language, closings = _FENCE[self.lines[0].strip()]
-        for at, line in enumerate(self.lines[1:500], start=1):
-            if line.rstrip() in closings:
-                break
-            if at == 1 and not _FIELD.match(line.rstrip("\r\n")):
-                return ""
-        else:
+        at = next((n for n, line in enumerate(self.lines[1:500], start=1) if line.rstrip() in closings), 0)
+        told = (line for line in self.lines[1:at] if line.strip() and not line.lstrip().startswith("#"))
+        if not _FIELD.match(next(told, "")):
             return ""
         body = "".join(self.lines[1:at]).replace("\r\n", "\n").replace("\r", "\n").removesuffix("\n")
-        if not body.strip():
-            return ""
         self.skipped = at + 1
         metadata = {"language": language, "front_matter": True}
         self.drafts.append(Draft("code", 0, self.end_of(0, at + 1), body, metadata))

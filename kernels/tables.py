@@ -12,6 +12,7 @@ Cell = dict[str, Any]
 Rows = list[list[Cell]]
 
 MAX_COL_SPAN = 1000  # HTML Standard, "algorithms for processing rows"
+_WIDE = 100  # a wider cell is believed only as far as the other rows reach
 CELL_MARK = " | "
 ITEM_MARK = "; "
 
@@ -21,13 +22,17 @@ def make_cell(text: str, *, row_span: int = 1, col_span: int = 1, header: bool =
 
 
 def clamp_spans(rows: Rows) -> None:
-    """No cell reaches below the last row or is wider than the HTML Standard allows; a span of 0 rows reaches to the last."""
+    """No cell reaches below the last row; one wider than `_WIDE` columns is as wide as the rest of the table. 0 rows reach to the last."""
     count = len(rows)
+    width = 1
+    for row in rows:
+        width = max(width, sum(min(max(cell["col_span"], 1), MAX_COL_SPAN) if cell["col_span"] <= _WIDE else 1 for cell in row))
     for at, row in enumerate(rows):
         for cell in row:
             left = count - at
             cell["row_span"] = left if cell["row_span"] <= 0 else min(cell["row_span"], left)
-            cell["col_span"] = min(max(cell["col_span"], 1), MAX_COL_SPAN)
+            columns = max(cell["col_span"], 1)
+            cell["col_span"] = columns if columns <= _WIDE else min(columns, width, MAX_COL_SPAN)
 
 
 def count_header_rows(rows: Rows) -> int:

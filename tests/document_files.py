@@ -1,0 +1,50 @@
+"""What the tests of document parsers share: a request by bytes or text, and views of the result that read well in an assertion."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from raydex.ir.ids import content_hash
+from raydex.ir.parsed import ParsedFile, to_plain
+from raydex.kernels.decode import decode
+from raydex.kernels.limits import Limits
+from raydex.kernels.parse import parse
+from raydex.kernels.request import ParseRequest
+
+PAGES = Path(__file__).parent / "fixtures" / "pages"
+CASES = Path(__file__).parents[1] / ".." / "shared" / "cases"
+CORPUS = Path(__file__).parents[1] / ".." / "shared" / "corpora" / "docs"
+
+
+def parse_bytes(data: bytes | str, media_type: str, path: str = "page", limits: Limits | None = None) -> ParsedFile:
+    raw = data.encode() if isinstance(data, str) else data
+    return parse(ParseRequest("rec_test", content_hash(raw), path, media_type, raw, limits=limits or Limits()))
+
+
+def parse_html_page(data: bytes | str, **options: object) -> ParsedFile:
+    return parse_bytes(data, "text/html", **options)  # type: ignore[arg-type]
+
+
+def parse_markdown_page(data: bytes | str, **options: object) -> ParsedFile:
+    return parse_bytes(data, "text/markdown", **options)  # type: ignore[arg-type]
+
+
+def parse_plain(data: bytes | str, **options: object) -> ParsedFile:
+    return parse_bytes(data, "text/plain", **options)  # type: ignore[arg-type]
+
+
+def kinds(parsed: ParsedFile) -> list[tuple[str, str]]:
+    return [(block.kind, block.text) for block in parsed.blocks]
+
+
+def sources(parsed: ParsedFile, data: bytes | str) -> list[str]:
+    """The source's own text at every block's locator."""
+    text = decode(data.encode() if isinstance(data, str) else data).text
+    return [block.locator.slice_text(text) or "" for block in parsed.blocks]
+
+
+def plain(parsed: ParsedFile) -> object:
+    """What a golden file holds: the whole result without the ids that repeat its input."""
+    value = to_plain(parsed)
+    assert isinstance(value, dict)
+    return {key: value[key] for key in ("document", "blocks", "assets", "events", "rejects")}

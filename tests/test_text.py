@@ -1,0 +1,67 @@
+"""Plain text: paragraphs are exact slices, whatever the line ends and however long the lines."""
+
+from __future__ import annotations
+
+import re
+
+from document_files import kinds, parse_plain, sources
+from hypothesis import given
+from hypothesis import strategies as st
+
+from raydex.kernels.limits import Limits
+
+
+def test_paragraphs_between_blank_lines() -> None:
+    text = "\n  \n  one\ntwo\n\n\t \nthree  \r\n\r\nfour\n\n\n"
+    parsed = parse_plain(text, path="dir/notes.txt")
+    assert kinds(parsed) == [("paragraph", "  one\ntwo"), ("paragraph", "three  "), ("paragraph", "four")]
+    assert [block.locator.line for block in parsed.blocks] == [(3, 4), (7, 7), (9, 9)]
+    assert parsed.document is not None
+    assert (parsed.document.title, parsed.document.parser, parsed.document.block_count) == ("notes.txt", "text", 3)
+    assert all(block.section_path == [] for block in parsed.blocks)
+
+
+@given(st.text("ab \t\n\r\f\u2028\u00a0é", max_size=80))
+def test_slices_are_exact_and_nothing_is_lost(text: str) -> None:
+    if not text:
+        return
+    parsed = parse_plain(text)
+    assert sources(parsed, text) == [block.text for block in parsed.blocks]
+    assert re.sub(r"\s", "", "".join(block.text for block in parsed.blocks)) == re.sub(r"\s", "", text)
+    ends = [-1]
+    for block in parsed.blocks:
+        assert block.locator.char is not None and block.locator.char[0] > ends[-1]
+        assert not re.search(r"(?:\r\n|\r|\n)[^\S\r\n]*(?:\r\n|\r|\n)", block.text)
+        ends.append(block.locator.char[1])
+
+
+@given(st.binary(min_size=1, max_size=300))
+def test_any_bytes_give_blocks_or_a_reject(data: bytes) -> None:
+    parsed = parse_plain(data)
+    assert (parsed.document is None) == bool(parsed.rejects)
+    for block in parsed.blocks:
+        block.text.encode("utf-8")
+        assert "\x00" not in block.text
+    assert parse_plain(data) == parsed
+
+
+def test_one_long_line_is_one_paragraph() -> None:
+    parsed = parse_plain(b"x" * 50_000_000)
+    assert [block.locator.char for block in parsed.blocks] == [(0, 50_000_000)]
+    assert parsed.rejects == []
+
+
+def test_more_text_than_allowed_is_a_typed_reject() -> None:
+    parsed = parse_plain("x" * 101, limits=Limits(text_bytes=100))
+    assert [reject.reject_class for reject in parsed.rejects] == ["text_too_long"]
+
+
+def test_more_paragraphs_than_allowed_are_a_typed_reject() -> None:
+    parsed = parse_plain("x\n\n" * 50, limits=Limits(blocks=10))
+    assert [reject.reject_class for reject in parsed.rejects] == ["too_many_blocks"]
+
+
+def test_binary_named_as_text_is_refused() -> None:
+    parsed = parse_plain(bytes(range(256)) * 4)
+    assert [reject.reject_class for reject in parsed.rejects] == ["unsupported_media_type"]
+    assert "binary" in parsed.rejects[0].error
