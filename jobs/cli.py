@@ -302,36 +302,32 @@ def _say(quiet: bool) -> Any:
     return say
 
 
-class Terminated(BaseException):
-    """SIGTERM arrived."""
+class Stopped(BaseException):
+    """A signal asked us to stop; `code` is the exit code."""
+
+    def __init__(self, signum: int) -> None:
+        super().__init__(signum)
+        self.code = 128 + signum
 
 
-def _terminate(_signal: int, _frame: object) -> None:
-    raise Terminated
+def _stop(signum: int, _frame: object) -> None:
+    raise Stopped(signum)
 
 
 def main() -> None:
     """Entry point: turns errors and signals into messages and exit codes."""
-    import click
-
     from raydex.ir.errors import RaydexError
 
-    signal.signal(signal.SIGTERM, _terminate)
+    for signum in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(signum, _stop)
     try:
-        code = app(standalone_mode=False)
-        sys.exit(code if isinstance(code, int) else 0)
-    except click.ClickException as error:
-        error.show()
-        sys.exit(2)
+        app()
     except RaydexError as error:
         sys.stderr.write(f"raydex: {error}\n")
         sys.exit(error.exit_code)
-    except (click.Abort, KeyboardInterrupt):
-        sys.stderr.write("raydex: interrupted; run the same command again to go on\n")
-        sys.exit(130)
-    except Terminated:
-        sys.stderr.write("raydex: terminated; run the same command again to go on\n")
-        sys.exit(143)
+    except Stopped as stopped:
+        sys.stderr.write("raydex: stopped; run the same command again to go on\n")
+        sys.exit(stopped.code)
     except BrokenPipeError:
         sys.stderr.close()
         sys.exit(0)

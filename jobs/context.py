@@ -12,9 +12,11 @@ import orjson
 from raydex.configs.settings import Settings
 from raydex.ir.ids import digest
 from raydex.ir.rows import Stamp
+from raydex.kernels.embed import embedding_identity
 from raydex.kernels.parse import PARSER_VERSION
+from raydex.kernels.tokens import tokenizer_identity
 
-CHUNK_VERSION = "1"
+CHUNK_VERSION = "1"  # of this stage; that of the kernel is `kernels.chunk.CHUNK_VERSION`
 EMBED_VERSION = "1"
 PROJECT_VERSION = "1"
 STAGES = ("parse", "chunk", "embed")
@@ -48,9 +50,6 @@ def stage_fingerprints(settings: Settings) -> dict[str, str]:
 
     Limits belong to parsing: raising one gives documents over it another try.
     """
-    from raydex.kernels.embed import embedding_identity
-    from raydex.kernels.tokens import tokenizer_identity
-
     model = embedding_identity(settings.embed.model, settings.embed.base_url)
     tokenizer = tokenizer_identity(settings.embed.model)
     limits = orjson.dumps(settings.limits.model_dump(exclude={"attempts"}), option=orjson.OPT_SORT_KEYS).decode()

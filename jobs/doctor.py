@@ -74,9 +74,9 @@ def check_jars(fetch: bool) -> Finding:
 
 
 def check_model() -> Finding:
-    from raydex.kernels.tokens import tokenizer_path
+    from raydex.kernels.embed import embedding_identity
 
-    return Finding("embedding model", "ok", f"minilm, tokenizer {tokenizer_path('minilm')}")
+    return Finding("embedding model", "ok", f"packaged, {embedding_identity('minilm')}")
 
 
 def check_gpus() -> Finding:

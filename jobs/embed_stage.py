@@ -70,6 +70,7 @@ class EmbedWorker:
         return receipt_columns(out, files, metrics)
 
     def _embed(self, rows: list[dict[str, Any]], texts: list[list[dict[str, str]]], sink: Sink) -> int:
+        assert self.embedder is not None
         wanted: dict[str, str] = {item["text_hash"]: item["text"] for items in texts for item in items}
         vectors: dict[str, np.ndarray] = {}
         fresh: list[str] = []

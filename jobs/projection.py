@@ -84,7 +84,7 @@ def _marks(table: pa.Table, key: str) -> pl.DataFrame:
     frame = pl.from_arrow(table)
     assert isinstance(frame, pl.DataFrame)
     lists = [pl.col(name).list.join("\x1f").alias(name) for name, kind in frame.schema.items() if isinstance(kind, pl.List)]
-    return frame.with_columns(lists).select(pl.col(key), pl.struct(pl.all()).hash(1, 2, 3, 4).alias("mark"))
+    return frame.with_columns(lists).select(pl.col(key), pl.struct(pl.all()).hash(seed=0).alias("mark"))
 
 
 def _record_problems(lake: Lake, context: RunContext, outputs: ProjectOutputs, say: Callable[[str], None]) -> None:
