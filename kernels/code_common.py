@@ -6,6 +6,9 @@ discriminator, a node by (kind, ordinal in pre-order) inside its symbol, a call 
 
 from __future__ import annotations
 
+import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,7 +16,7 @@ from blake3 import blake3
 
 from raydex.ir.code import CODE_EDGE_COLUMNS, CODE_NODE_COLUMNS, Columns, Parameter, Symbol, new_columns
 from raydex.ir.document import Block, Document
-from raydex.ir.errors import InputError
+from raydex.ir.errors import LimitError
 from raydex.ir.ids import block_id, code_edge_id, code_symbol_id
 from raydex.ir.locator import Locator
 from raydex.ir.parsed import ParsedFile
@@ -22,6 +25,7 @@ from raydex.kernels.request import ParseRequest
 
 MAX_EXPRESSION = 200
 MAX_SIGNATURE = 500
+MAX_COMMENT_LINES = 200
 
 
 def sized(text: str) -> str:
@@ -143,16 +147,21 @@ class CodeFile:
         self._equals: dict[tuple[str, str, str], int] = {}
         self._imports: dict[str, int] = {}
         self.module = self._append(Definition(name, "module", 0, len(source.text), 0, 0), package, "", None)
+        self._depths = {self.module.symbol_id: 0}
 
     def add_symbol(self, found: Definition, parent: Symbol) -> Symbol:
-        """A symbol under `parent`, with its CONTAINS edge. Raises LimitError when the file has more than limits.symbols."""
-        if len(self.symbols) > self.request.limits.symbols:
-            message = f"more symbols than limits.symbols ({self.request.limits.symbols})"
-            raise InputError(message, reject_class="too_many_symbols")
+        """A symbol under `parent`, with its CONTAINS edge. Raises LimitError: more than limits.symbols, or deeper than limits.depth."""
+        limits = self.request.limits
+        if len(self.symbols) > limits.symbols:
+            raise LimitError(f"more symbols than limits.symbols ({limits.symbols})", reject_class="too_many_symbols")
+        depth = self._depths[parent.symbol_id] + 1
+        if depth > limits.depth:
+            raise LimitError(f"definitions nested deeper than limits.depth ({limits.depth})", reject_class="too_deep")
         top = parent is self.module
         qualified = found.name if top else f"{parent.qualified_name}.{found.name}"
         role = found.role if top or not parent.discriminator else f"{parent.discriminator}/{found.role}"
         symbol = self._append(found, qualified, role, parent.symbol_id)
+        self._depths[symbol.symbol_id] = depth
         self.add_edge(
             "CONTAINS", parent.symbol_id, symbol.symbol_id, rule="containment", label="", start=found.name_start, end=found.name_end
         )
@@ -276,6 +285,31 @@ class CodeFile:
         return parsed
 
 
+@contextmanager
+def collector_paused() -> Iterator[None]:
+    """No cyclic garbage collection meanwhile: a syntax tree is many objects that all live until the end, and the collector would visit
+    them again and again (half of the time on large files)."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
+
+
 def collapsed(text: str) -> str:
     """Whitespace runs → one space."""
     return " ".join(text.split())
+
+
+def lines_above(source: SourceText, start: int, sign: str) -> list[str]:
+    """The lines that begin with a comment sign and stand right above the line of `start`, top down, at most 200."""
+    text, starts = source.text, source.line_starts
+    at = source.line_of(start) - 1
+    if text[starts[at] : start].strip():
+        return []
+    first = at
+    while first > max(0, at - MAX_COMMENT_LINES) and text[starts[first - 1] : starts[first]].lstrip().startswith(sign):
+        first -= 1
+    return [text[starts[line] : starts[line + 1]].strip() for line in range(first, at)]

@@ -13,9 +13,9 @@ from blake3 import blake3
 
 from raydex.ir.errors import InputError
 from raydex.ir.locator import split_lines
+from raydex.kernels.decode import BOMS
 
 _STEP = 256
-_MARKS = (codecs.BOM_UTF8, codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
 class ByteOffsets:
@@ -42,7 +42,7 @@ class ByteOffsets:
         """Code point offset of a UTF-8 byte offset; one inside a character counts as its start. Only for UTF-8."""
         mark = bisect_right(self._at, byte) - 1
         piece = self._text[mark * _STEP : (mark + 1) * _STEP].encode()[: byte - self._at[mark]]
-        return mark * _STEP + len(piece.decode("utf-8", "ignore"))
+        return min(mark * _STEP + len(piece.decode("utf-8", "ignore")), len(self._text))
 
 
 class SourceText:
@@ -53,7 +53,7 @@ class SourceText:
     def __init__(self, text: str, data: bytes, encoding: str) -> None:
         self.text = text
         self.encoding = encoding
-        self.mark_bytes = next((len(mark) for mark in _MARKS if data.startswith(mark) and _holds_mark(encoding, mark)), 0)
+        self.mark_bytes = _mark_bytes(data, encoding)
         self.ascii = text.isascii()
         self.line_starts = [0]
         self.line_bytes = self.line_starts
@@ -78,7 +78,7 @@ class SourceText:
                 self.line_bytes.append(at)
             self.wide_lines = frozenset(n for n, line in enumerate(lines, 1) if not line.isascii())
             self._utf8 = ByteOffsets(text, "utf-8")
-        codec = _file_codec(encoding, data)
+        codec = _file_codec(encoding)
         if codec != "utf-8":
             self._file = ByteOffsets(text, codec)
 
@@ -135,18 +135,12 @@ class SourceText:
         return blake3(self.text[start:end].encode()).hexdigest()
 
 
-def _holds_mark(encoding: str, mark: bytes) -> bool:
-    name = codecs.lookup(encoding).name
-    wanted = "utf-8" if mark == codecs.BOM_UTF8 else f"utf-{len(mark) * 8}"
-    return name.startswith(wanted)
+def _mark_bytes(data: bytes, encoding: str) -> int:
+    """Bytes of the mark that decoding dropped (the rule of `decode.decode_as`)."""
+    wide = encoding.startswith(("utf-16", "utf-32"))
+    return next((len(mark) for mark, name in BOMS if data.startswith(mark) and (name == encoding or not wide)), 0)
 
 
-def _file_codec(encoding: str, data: bytes) -> str:
-    """The codec without its mark, so that pieces can be encoded one by one."""
+def _file_codec(encoding: str) -> str:
     name = codecs.lookup(encoding).name
-    if name in ("utf-8", "utf-8-sig", "ascii"):
-        return "utf-8"
-    if name in ("utf-16", "utf-32"):
-        big = data.startswith((codecs.BOM_UTF16_BE, codecs.BOM_UTF32_BE))
-        return f"{name}-be" if big else f"{name}-le"
-    return name
+    return "utf-8" if name in ("utf-8", "utf-8-sig", "ascii") else name

@@ -204,7 +204,7 @@ class _Walk:
             name_end,
             signature=rules.header(text[head:colon]),
             visibility=rules.visibility(node.name),
-            docstring=docstring if docstring is not None else rules.comment_above(text, start),
+            docstring=docstring if docstring is not None else rules.comment_above(self.source, start),
             decorators=[collapsed(d) for d in decorators],
         )
 
@@ -303,7 +303,7 @@ class _Walk:
             found = Definition(target.id, "constant" if constant else "variable", start, end, name_start, self.end(target))
             found.signature, found.type = collapsed(self.text[start : min(end, start + 300)]), collapsed(annotation)
             found.visibility = rules.visibility(target.id)
-            found.docstring = rules.comment_above(self.text, start)
+            found.docstring = rules.comment_above(self.source, start)
             self.file.add_symbol(found, self.file.module)
 
     def attribute(self, node: Any, parent: int, owner: Owner, scope: Scope) -> None:

@@ -13,7 +13,7 @@ import warnings as python_warnings
 from raydex.ir.errors import InputError
 from raydex.ir.parsed import ParsedFile
 from raydex.kernels.code_calls import resolve_calls
-from raydex.kernels.code_common import CodeFile
+from raydex.kernels.code_common import CodeFile, collector_paused
 from raydex.kernels.code_text import SourceText
 from raydex.kernels.python_ast import walk_tree
 from raydex.kernels.python_rules import module_path
@@ -25,7 +25,12 @@ PARSER_VERSION = "1"
 
 
 def parse_python(request: ParseRequest) -> ParsedFile:
-    """CodeIR of one Python file. Raises InputError: syntax (null bytes), invalid_input (no text), too_many_symbols."""
+    """CodeIR of one Python file. Raises InputError: syntax (null bytes), invalid_input (no text), too_many_symbols, too_deep."""
+    with collector_paused():
+        return _parse_file(request)
+
+
+def _parse_file(request: ParseRequest) -> ParsedFile:
     text, encoding, warnings = decode_python(request.data)
     if "\0" in text:
         raise InputError("the source holds null characters", reject_class="syntax", place=f"character {text.index(chr(0))}")

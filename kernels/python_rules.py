@@ -9,8 +9,9 @@ from __future__ import annotations
 import builtins
 import re
 
-from raydex.kernels.code_common import CodeFile, Definition, Owner, collapsed
+from raydex.kernels.code_common import CodeFile, Definition, Owner, collapsed, lines_above
 from raydex.kernels.code_scopes import Binding, Chain, Facts, Scope
+from raydex.kernels.code_text import SourceText
 
 BUILTINS = frozenset(dir(builtins))
 _COMMENT_OR_STRING = re.compile(r"""("(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*')|#[^\r\n]*""", re.DOTALL)
@@ -101,22 +102,10 @@ def header_end(text: str, at: int, stop: int) -> int:
     return stop
 
 
-def comment_above(text: str, start: int) -> str:
-    """The block of `#` lines that ends right above the line of a definition, without the signs."""
-    lines: list[str] = []
-    at = max(text.rfind("\n", 0, start), text.rfind("\r", 0, start))
-    if text[at + 1 : start].strip():
-        return ""
-    while at > 0:
-        if text[at] == "\n" and text[at - 1] == "\r":
-            at -= 1
-        before = max(text.rfind("\n", 0, at), text.rfind("\r", 0, at))
-        line = text[before + 1 : at].strip()
-        if not line.startswith("#") or line.startswith("#!"):
-            break
-        lines.append(line.lstrip("#").strip())
-        at = before
-    return "\n".join(reversed(lines)).strip()
+def comment_above(source: SourceText, start: int) -> str:
+    """The `#` lines right above a definition, without the signs; a `#!` line is none."""
+    lines = [line for line in lines_above(source, start, "#") if not line.startswith("#!")]
+    return "\n".join(line.lstrip("#").strip() for line in lines).strip()
 
 
 def type_chain(annotation: str) -> Chain | None:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import ast
 import inspect
+import re
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from raydex.ir.code import Parameter
@@ -17,10 +19,14 @@ from raydex.kernels.code_scopes import Binding, Chain, Facts, Scope
 from raydex.kernels.treesitter import TreeWalk
 
 if TYPE_CHECKING:
-    from tree_sitter import Node
+    from tree_sitter import Node, Parser
 
     from raydex.kernels.treesitter import Handler
 
+# a definition at the top level with its decorators, each on lines of its own
+_OPENINGS = re.compile(rb"^(?:@[^\n]*\n(?:[ \t)@#][^\n]*\n)*)?(?:(?:async[ \t]+)?def|class)\b", re.MULTILINE)
+_CLASS_HEAD = re.compile(rb"(?:@[^\n]*\n(?:[ \t)@#][^\n]*\n)*)?class\b[^\n]*:[ \t]*(?:#[^\n]*)?\r?\n")
+_INDENT = re.compile(rb"(?:[ \t]*(?:#[^\n]*)?\r?\n)*([ \t]+)")
 _SPLATS = {"list_splat_pattern": "*", "dictionary_splat_pattern": "**"}
 _PATTERNS = frozenset(
     {"pattern_list", "tuple_pattern", "list_pattern", "tuple", "list", "list_splat_pattern", "as_pattern_target", "expression_list"}
@@ -37,17 +43,39 @@ def walk_python(file: CodeFile) -> Facts:
     """All rows of the file but its call edges; returns the facts for `resolve_calls`."""
     walk = PythonWalk(file, rules.new_facts(file), "python")
     walk.run(HANDLERS)
-    file.module.docstring = walk.docstring(walk.tree.root_node)
+    file.module.docstring = walk.docstring(walk.statements)
     return walk.facts
 
 
 class PythonWalk(TreeWalk):
     """The walk's state besides the stack: the decorated definition around a definition that comes up."""
 
+    columns_count = True
+
     def __init__(self, file: CodeFile, facts: Facts, grammar: str) -> None:
-        super().__init__(file, facts, grammar)
+        super().__init__(file, facts, grammar, _OPENINGS)
         self.around: dict[int, Node] = {}
-        self.top = {child.id for child in self.tree.root_node.named_children}
+        self.top = {child.id for child in self.statements}
+
+    def piece(self, parser: Parser, start: int, end: int) -> list[Node]:
+        """A class with an error that swallowed members is parsed again with its good members alone."""
+        root = self.parse_ranges(parser, [(start, end)])
+        nodes = root.named_children
+        head = _CLASS_HEAD.match(self.utf8, start, end)
+        indent = _INDENT.match(self.utf8, head.end(), end) if head is not None else None
+        if head is None or indent is None or not root.has_error:
+            return nodes
+        margin = re.escape(indent.group(1))
+        opening = re.compile(
+            rb"^%b(?:@[^\n]*\n(?:%b[ \t)@#][^\n]*\n)*%b)?(?:(?:async[ \t]+)?def|class)\b" % (margin, margin, margin), re.MULTILINE
+        )
+        cuts = [match.start() for match in opening.finditer(self.utf8, head.end(), end)]
+        if all(cut + len(indent.group(1)) in _member_starts(nodes) for cut in cuts):
+            return nodes
+        parts = [(a, b) for a, b in pairwise([head.end(), *cuts, end]) if self.utf8[a:b].strip()]
+        first = (start, head.end())
+        good = [part for part in parts if not self.parse_ranges(parser, [first, part]).has_error]
+        return self.parse_ranges(parser, [first, *good]).named_children if good else nodes
 
     def define(self, node: Node, kind: str, name: str, decorators: list[str]) -> Definition:
         outer = self.around.get(node.id, node)
@@ -57,7 +85,7 @@ class PythonWalk(TreeWalk):
         name_start, name_end = self.span(named) if named is not None else (head, head)
         body = node.child_by_field_name("body")
         stop = self.span(body)[0] if body is not None else end
-        docstring = self.docstring(body)
+        docstring = self.docstring(body.named_children if body is not None else [])
         return Definition(
             name,
             kind,
@@ -67,7 +95,7 @@ class PythonWalk(TreeWalk):
             name_end,
             signature=rules.header(self.text[head:stop]),
             visibility=rules.visibility(name),
-            docstring=docstring or rules.comment_above(self.text, start),
+            docstring=docstring or rules.comment_above(self.source, start),
             decorators=[collapsed(d) for d in decorators],
         )
 
@@ -76,9 +104,9 @@ class PythonWalk(TreeWalk):
         listed = [c for c in outer.named_children if c.type == "decorator"] if outer is not None else []
         return [self.segment(d.named_children[0]) for d in listed if d.named_children]
 
-    def docstring(self, body: Node | None) -> str:
+    def docstring(self, statements: list[Node]) -> str:
         """The string that opens a body."""
-        first = next((c for c in body.named_children if c.type != "comment"), None) if body is not None else None
+        first = next((c for c in statements if c.type != "comment"), None)
         if first is None or first.type not in ("string", "concatenated_string"):
             return ""
         try:
@@ -240,7 +268,7 @@ class PythonWalk(TreeWalk):
         kind = "constant" if name.isupper() or "Final" in annotation else "variable"
         found = Definition(name, kind, start, end, *self.span(left))
         found.signature, found.type = collapsed(self.text[start : min(end, start + 300)]), collapsed(annotation)
-        found.visibility, found.docstring = rules.visibility(name), rules.comment_above(self.text, start)
+        found.visibility, found.docstring = rules.visibility(name), rules.comment_above(self.source, start)
         self.file.add_symbol(found, self.file.module)
 
     def bind_field(self, left: Node, binding: Binding, scope: Scope) -> None:
@@ -348,6 +376,16 @@ class PythonWalk(TreeWalk):
         self.facts.bind(scope, name, Binding("value"))
         self.file.add_symbol(found, scope.owner.symbol)
         return False
+
+
+def _member_starts(nodes: list[Node]) -> set[int]:
+    """Where the members of a class begin that the tree shows as its members."""
+    out: set[int] = set()
+    for node in nodes:
+        inner = node.child_by_field_name("definition") if node.type == "decorated_definition" else node
+        body = inner.child_by_field_name("body") if inner is not None and inner.type == "class_definition" else None
+        out.update(child.start_byte for child in (body.named_children if body is not None else ()) if not child.is_error)
+    return out
 
 
 def _last_statement(node: Node) -> Node:

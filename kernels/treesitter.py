@@ -6,8 +6,10 @@ never a reason to guess (seed 1). Offsets of the tree are UTF-8 bytes and are co
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from raydex.ir.errors import InputError
@@ -35,9 +37,15 @@ def load_parser(grammar: str) -> Parser:
 
 
 class TreeWalk:
-    """State of one walk: the stack of (node, parent row, owner of the row, scope of names)."""
+    """State of one walk: the stack of (node, parent row, owner of the row, scope of names).
 
-    def __init__(self, file: CodeFile, facts: Facts, grammar: str) -> None:
+    `openings` matches the lines that open a definition at the top level; `statements` are the tree's top nodes. `columns_count`: whether
+    what stands in the first column is at the top level by the language's own rules.
+    """
+
+    columns_count = False
+
+    def __init__(self, file: CodeFile, facts: Facts, grammar: str, openings: re.Pattern[bytes]) -> None:
         self.file = file
         self.source = file.source
         self.text = file.source.text
@@ -45,6 +53,7 @@ class TreeWalk:
         self.stack: list[tuple[Node, int, Owner, Scope]] = []
         self.utf8 = self.text.encode()
         self.tree = load_parser(grammar).parse(self.utf8)
+        self.statements = self._recovered(grammar, openings) if self.tree.root_node.has_error else self.tree.root_node.named_children
         self.starts: list[int] = []
         self.ends: list[int] = []
 
@@ -52,7 +61,8 @@ class TreeWalk:
         """All rows. A handler returns true when it has made the rows and pushed the children of its node itself."""
         module = self.facts.module
         stack = self.stack
-        stack.append((self.tree.root_node, -1, module.owner, module))
+        root = self.row(self.tree.root_node, -1, module.owner)
+        self.push_all(self.statements, root, module.owner, module)
         pop, push, find, sized = stack.pop, stack.append, handlers.get, common.sized
         rows = self.file.nodes
         ordinals, count, parents = common.ORDINALS, common.ORDINAL_COUNT, rows.parent
@@ -84,6 +94,33 @@ class TreeWalk:
                     push((child, parent, owner, scope))
         rows.line, rows.column = self.source.places(self.starts, self.utf8)
         rows.end_line, rows.end_column = self.source.places(self.ends, self.utf8)
+
+    def _recovered(self, grammar: str, openings: re.Pattern[bytes]) -> list[Node]:
+        """Top nodes of a file with errors. An unclosed bracket swallows all that follows; so the file is cut at its top-level definitions
+        and each piece is parsed by itself, and an error spoils its own piece only. (Where a column does not prove the top level, only
+        when a definition was swallowed.)"""
+        from tree_sitter import Parser
+
+        root = self.tree.root_node
+        cuts = [match.start() for match in openings.finditer(self.utf8)]
+        known = {node.start_byte for node in root.named_children if not node.is_error}
+        if not self.columns_count and all(cut in known for cut in cuts):
+            return root.named_children
+        cuts = [cut for cut in cuts if not _in_string(root, cut)]
+        parser = Parser(load_parser(grammar).language)
+        bounds = [0, *(cut for cut in cuts if cut), len(self.utf8)]
+        return [node for start, end in pairwise(bounds) for node in self.piece(parser, start, end)]
+
+    def piece(self, parser: Parser, start: int, end: int) -> list[Node]:
+        """Top nodes of one piece of a file with errors."""
+        return self.parse_ranges(parser, [(start, end)]).named_children
+
+    def parse_ranges(self, parser: Parser, ranges: list[tuple[int, int]]) -> Node:
+        """Root of a tree over some ranges of whole lines, its bytes those of the file (its rows are not)."""
+        from tree_sitter import Point, Range
+
+        parser.included_ranges = [Range(Point(0, 0), Point(0, 0), start, end) for start, end in ranges]
+        return parser.parse(self.utf8).root_node
 
     def row(self, node: Node, parent: int, owner: Owner) -> int:
         """The row of one node; returns its number."""
@@ -120,6 +157,11 @@ class TreeWalk:
                 return self.source.line_of(self.source.char_of(node.start_byte))
             stack.extend(child for child in reversed(node.children) if child.has_error)
         return 1
+
+
+def _in_string(root: Node, byte: int) -> bool:
+    found = root.descendant_for_byte_range(byte, byte + 1)
+    return found is not None and ("string" in found.type or found.type == "comment")
 
 
 Handler = Callable[[Any, "Node", int, Owner, Scope], Any]

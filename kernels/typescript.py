@@ -10,7 +10,7 @@ from raydex.ir.errors import InputError
 from raydex.ir.parsed import ParsedFile
 from raydex.kernels import typescript_rules as rules
 from raydex.kernels.code_calls import resolve_calls
-from raydex.kernels.code_common import CodeFile
+from raydex.kernels.code_common import CodeFile, collector_paused
 from raydex.kernels.code_text import SourceText
 from raydex.kernels.request import ParseRequest
 from raydex.kernels.typescript_walk import HANDLERS, TypeScriptWalk
@@ -20,7 +20,12 @@ PARSER_VERSION = "1"
 
 
 def parse_typescript(request: ParseRequest) -> ParsedFile:
-    """CodeIR of one TypeScript or TSX file. Raises InputError: syntax (null bytes), grammar_unavailable, too_many_symbols."""
+    """CodeIR of one TypeScript or TSX file. Raises InputError: syntax (null bytes), grammar_unavailable, too_many_symbols, too_deep."""
+    with collector_paused():
+        return _parse_file(request)
+
+
+def _parse_file(request: ParseRequest) -> ParsedFile:
     from raydex.kernels.decode import decode
 
     decoded = decode(request.data)

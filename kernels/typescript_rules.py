@@ -6,12 +6,14 @@ import posixpath
 import re
 from typing import TYPE_CHECKING
 
-from raydex.kernels.code_common import CodeFile, Owner, collapsed
+from raydex.kernels.code_common import CodeFile, Owner, collapsed, lines_above
 from raydex.kernels.code_scopes import Chain, Facts, Scope
+from raydex.kernels.code_text import SourceText
 
 if TYPE_CHECKING:
     from tree_sitter import Node
 
+MAX_COMMENT = 20_000
 _SUFFIX = re.compile(r"(?:\.d)?\.[cm]?[jt]sx?$")
 _COMMENT = re.compile(r"""("(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|`(?:\\.|[^`\\])*`)|/\*.*?\*/|//[^\r\n]*""", re.DOTALL)
 _GLOBAL_NAMES = (
@@ -22,6 +24,12 @@ _GLOBAL_NAMES = (
     "Uint8Array Uint8ClampedArray WeakMap WeakRef WeakSet atob btoa clearInterval clearTimeout console decodeURI decodeURIComponent "
     "document encodeURI encodeURIComponent eval exports fetch global globalThis isFinite isNaN module parseFloat parseInt process "
     "queueMicrotask require setImmediate setInterval setTimeout structuredClone window"
+)
+# a declaration at the top level with its decorators, each on lines of its own
+OPENINGS = re.compile(
+    rb"^(?:@[^\n]*\n(?:[ \t)}@][^\n]*\n)*)?(?:(?:export|declare|default|abstract|async|const)[ \t]+)*"
+    rb"(?:function|class|interface|enum|namespace|module|type|const|let|var|import)\b",
+    re.MULTILINE,
 )
 GLOBALS = frozenset(_GLOBAL_NAMES.split())
 
@@ -57,21 +65,19 @@ def signature(text: str) -> str:
     return collapsed(text).removesuffix("=>").rstrip(" {;")
 
 
-def comment_above(text: str, start: int) -> str:
+def comment_above(source: SourceText, start: int) -> str:
     """The text of a block comment, or of the line comments, that end right above a definition."""
-    before = text[:start].rstrip() if start < 4096 else text[start - 4096 : start].rstrip()
-    if before.endswith("*/"):
-        opening = before.rfind("/*")
-        if opening < 0 or not before.startswith("/**", opening):
+    text = source.text
+    before = start
+    while before > 0 and text[before - 1].isspace():
+        before -= 1
+    if text.endswith("*/", 0, before):
+        opening = text.rfind("/*", max(0, before - MAX_COMMENT), before)
+        if opening < 0 or not text.startswith("/**", opening):
             return ""
-        lines = [line.strip().lstrip("*").strip() for line in before[opening + 3 : -2].splitlines()]
+        lines = [line.strip().lstrip("*").strip() for line in text[opening + 3 : before - 2].splitlines()]
         return "\n".join(lines).strip()
-    lines = []
-    for line in reversed(before.splitlines()):
-        if not line.strip().startswith("//"):
-            break
-        lines.append(line.strip().lstrip("/").strip())
-    return "\n".join(reversed(lines)).strip()
+    return "\n".join(line.lstrip("/").strip() for line in lines_above(source, start, "//")).strip()
 
 
 def type_chain(node: Node | None) -> Chain | None:

@@ -27,7 +27,7 @@ class TypeScriptWalk(TreeWalk):
     """The walk's state besides the stack: what the statement around a definition says of it, kept until the definition comes up."""
 
     def __init__(self, file: CodeFile, grammar: str) -> None:
-        super().__init__(file, rules.new_facts(file), grammar)
+        super().__init__(file, rules.new_facts(file), grammar, rules.OPENINGS)
         self.around: dict[int, Node] = {}
         self.named: dict[int, tuple[Node, Node, str]] = {}
         self.decorators: dict[int, list[Node]] = {}
@@ -67,7 +67,7 @@ class TypeScriptWalk(TreeWalk):
             name_end,
             signature=rules.signature(self.text[head:stop]),
             visibility=self.visibility(node, outer, label, in_class),
-            docstring=rules.comment_above(self.text, start),
+            docstring=rules.comment_above(self.source, start),
             receiver=scope.symbol.qualified_name if in_class and scope.symbol is not None else "",
             decorators=[collapsed(self.segment(d)).removeprefix("@") for d in decorators],
         )
