@@ -7,6 +7,8 @@ points (pixels for images).
 
 from __future__ import annotations
 
+import re
+from bisect import bisect_right
 from dataclasses import dataclass, fields
 from urllib.parse import quote, unquote
 
@@ -125,24 +127,17 @@ def page_box(page: int, x0: float, y0: float, x1: float, y1: float) -> Locator:
     return locator
 
 
+_LINE_END = re.compile(r"\r\n|\r|\n")
+
+
 def split_lines(text: str) -> list[str]:
     r"""Lines with their ends; a line ends at \n, \r\n or \r and nothing else (`str.splitlines` also splits at \f, U+2028 …)."""
     lines: list[str] = []
     start = 0
-    at = 0
-    end = len(text)
-    while at < end:
-        nl = text.find("\n", at)
-        cr = text.find("\r", at, nl if nl >= 0 else end)
-        if cr >= 0:
-            stop = cr + 2 if text.startswith("\r\n", cr) else cr + 1
-        elif nl >= 0:
-            stop = nl + 1
-        else:
-            break
-        lines.append(text[start:stop])
-        start = at = stop
-    if start < end:
+    for found in _LINE_END.finditer(text):
+        lines.append(text[start : found.end()])
+        start = found.end()
+    if start < len(text):
         lines.append(text[start:])
     return lines
 
@@ -154,15 +149,18 @@ class LineIndex:
 
     def __init__(self, text: str) -> None:
         starts = [0]
-        for line in split_lines(text):
-            starts.append(starts[-1] + len(line))
-        if len(starts) > 1:
+        if "\r" in text:
+            starts += [found.end() for found in _LINE_END.finditer(text)]
+        else:
+            at = text.find("\n") + 1
+            while at:
+                starts.append(at)
+                at = text.find("\n", at) + 1
+        if len(starts) > 1 and starts[-1] == len(text):
             starts.pop()
         self._starts = starts
 
     def line_of(self, offset: int) -> int:
-        from bisect import bisect_right
-
         return bisect_right(self._starts, offset)
 
     def start_of(self, line: int) -> int:

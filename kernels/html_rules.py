@@ -7,6 +7,7 @@ tokens in HTML content" (implied end tags) and "rendering" (elements that are no
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 VOID = frozenset(
     (
@@ -76,6 +77,13 @@ DROPPED = frozenset(
         "rp",
     )
 )
+# elements of running text: without attributes that hide them they change nothing
+PHRASING = frozenset(
+    (
+        *("span", "b", "i", "em", "strong", "u", "s", "small", "big", "font", "tt", "var", "kbd", "samp", "sub", "sup", "cite", "q"),
+        *("abbr", "acronym", "dfn", "del", "ins", "strike", "mark", "time", "bdi", "bdo", "data", "ruby", "rt", "rb", "nobr", "code"),
+    )
+)
 DROPPED_ROLES = frozenset(("navigation", "banner", "contentinfo", "complementary", "search"))
 DROPPED_CLASSES = frozenset(("linenos", "lineno"))
 PERMALINKS = frozenset(("¶", "#", "§", "🔗", "\uf0c1", "Permalink", ""))
@@ -83,7 +91,7 @@ PERMALINKS = frozenset(("¶", "#", "§", "🔗", "\uf0c1", "Permalink", ""))
 SHOWN, HEADINGS_ONLY, HIDDEN = range(3)
 
 # a cheap test before attributes are taken apart
-_TELLING = re.compile(r"hidden|display\s*:|visibility|role\s*=|lineno|footnote", re.IGNORECASE)
+_TELLING = re.compile(r"hidden|display\s*:|visibility|role\s*=|lineno|footnote|highlight|lang|brush|sourcecode", re.IGNORECASE)
 _INVISIBLE = re.compile(r"display\s*:\s*none|visibility\s*:\s*(?:hidden|collapse)", re.IGNORECASE)
 _LANGUAGE = re.compile(
     r"(?:^|\s)(?:language|lang|highlight|brush|sourceCode|highlight-source)(?:[-:]|:\s*|\s+)([A-Za-z0-9_+#.]+[A-Za-z0-9_+#.-]*)"
@@ -91,8 +99,9 @@ _LANGUAGE = re.compile(
 _NO_LANGUAGE = frozenset(("default", "none", "text", "plain", "plaintext", "txt", "nohighlight", "notranslate"))
 
 
+@lru_cache(maxsize=8192)
 def may_tell(attributes: str) -> bool:
-    """Whether the attributes as written may hide the element."""
+    """Whether the attributes as written may hide the element or name a programming language."""
     return _TELLING.search(attributes) is not None
 
 

@@ -9,109 +9,109 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Generator, Iterator
+from collections.abc import Iterator
+from functools import lru_cache
 
-TEXT, START, END, EMPTY, RAW = range(5)
-Token = tuple[int, str, str, int, int]
+NOTHING, START, END, EMPTY, RAW = range(5)
+# text before the tag, its offset; kind, lower-case name and attributes of the tag, its offset and end
+Token = tuple[str, int, int, str, str, int, int]
 
 # after `=` a quote opens a value; a quote that never closes is an ordinary character
-_TAG = re.compile(
-    r"""<(/?)([a-zA-Z][^\s/>]*+)((?:[^=>]++|=\s*+(?:"[^"]*+"|'[^']*+'|[^\s>"'][^\s>]*+)?+)*+)>""",
-)
+_ATTRIBUTES = r"""(?:[^=>]++|=\s*+(?:"[^"]*+"|'[^']*+'|[^\s>"'][^\s>]*+)?+)*+"""
+_TAG = re.compile(rf"([^<]*+)<(/?)([a-zA-Z][^\s/>]*+)({_ATTRIBUTES})>")
 _ATTRIBUTE = re.compile(r"""([^\s=/>"'][^\s=/>]*+)(?:\s*+=\s*+(?:"([^"]*+)"|'([^']*+)'|([^\s>]++)))?+""")
 _REFERENCE = re.compile(r"&(?:#[0-9]{1,8}|#[xX][0-9a-fA-F]{1,7}|[A-Za-z][A-Za-z0-9]{1,31});")
 _HUGE_REFERENCE = re.compile(r"&#(?:[0-9]{9,}|[xX][0-9a-fA-F]{8,});?")
 _SVG = re.compile(r"<(/?)svg(?=[\s/>])[^>]*+>", re.IGNORECASE)
-RAW_ELEMENTS = frozenset(("script", "style", "title", "textarea", "xmp", "iframe", "noembed", "noframes"))
+RAW_ELEMENTS = frozenset(("script", "style", "title", "textarea", "xmp", "iframe", "noembed", "noframes", "plaintext"))
 _RAW_ENDS = {name: re.compile(rf"</{name}(?=[\s/>])[^>]*+>?", re.IGNORECASE) for name in RAW_ELEMENTS}
 
 
 def scan_html(text: str, *, xml: bool = False) -> Iterator[Token]:
-    """Tokens (kind, lower-case name, attributes as written, start, end) of a page.
+    """Tokens of a page, each with the text that stands before its tag.
 
     The content of a raw-text element comes as one RAW token between its START and END. An svg element comes as one EMPTY token. With
-    `xml` a self-closing tag is EMPTY for every element, and CDATA sections are text.
+    `xml` a self-closing tag is EMPTY for every element, and CDATA sections are RAW text.
     """
     at = 0
     size = len(text)
-    find = text.find
-    match = _TAG.match
     last_gt = text.rfind(">")
     wasted = 0
+    match = _TAG.match
     while at < size:
-        lt = find("<", at)
-        if lt < 0:
-            yield TEXT, "", "", at, size
-            return
-        if lt > at:
-            yield TEXT, "", "", at, lt
-        follower = text[lt + 1 : lt + 2]
-        if not (follower.isalpha() or follower == "/"):
-            at = yield from _scan_markup(text, lt, xml)
-            continue
-        if lt > last_gt:
-            yield TEXT, "", "", lt, size
-            return
-        found = match(text, lt) if wasted <= size else None
-        if found is not None:
-            closes, name, attributes = found.groups()
-            end = found.end()
-        else:
-            gt = find(">", lt)
-            closes = "/" if follower == "/" else ""
-            letter = text[lt + 2 : lt + 3] if closes else follower
-            if not (letter.isascii() and letter.isalpha()):
-                if closes:
-                    at = gt + 1  # a bogus comment
+        found = match(text, at) if wasted <= size else None
+        if found is None:
+            lt = text.find("<", at)
+            if lt < 0:
+                yield text[at:], at, NOTHING, "", "", size, size
+                return
+            markup = _markup_end(text, lt, last_gt, xml)
+            if markup is not None:
+                stop, end = markup
+                if stop > lt:
+                    yield text[at:stop], at, NOTHING, "", "", stop, stop
+                elif end > size:
+                    yield text[at:lt], at, RAW, "#cdata", "", lt + 9, end - size
+                    end = min(size, end - size + 3)
                 else:
-                    yield TEXT, "", "", lt, lt + 1
-                    at = lt + 1
+                    yield text[at:lt], at, NOTHING, "", "", lt, lt
+                at = end
                 continue
             # the tag's quotes do not close before the text ends: it ends at the next `>`
             wasted += size - lt
-            name, _, attributes = text[lt + 1 + len(closes) : gt].replace("\n", " ").partition(" ")
-            end = gt + 1
-        name = name.lower()
-        at = end
-        if closes:
-            yield END, name, "", lt, end
-        elif name == "svg":
-            at, cost = _svg_end(text, end, attributes, wasted <= size)
-            wasted += cost
-            yield EMPTY, name, attributes, lt, at
-        elif name in RAW_ELEMENTS and not (xml and attributes.endswith("/")):
-            yield START, name, attributes, lt, end
-            closing = _RAW_ENDS[name].search(text, end)
-            stop = closing.start() if closing else size
-            yield RAW, name, "", end, stop
-            at = closing.end() if closing else size
-            yield END, name, "", stop, at
-        elif name == "plaintext":
-            yield START, name, attributes, lt, end
-            yield RAW, name, "", end, size
-            yield END, name, "", size, size
-            at = size
+            end = text.find(">", lt) + 1
+            closes = "/" if text.startswith("/", lt + 1) else ""
+            piece = text[at:lt]
+            name, _, attributes = text[lt + 1 + len(closes) : end - 1].replace("\n", " ").partition(" ")
         else:
-            yield (EMPTY if xml and attributes.endswith("/") else START), name, attributes, lt, end
+            piece, closes, name, attributes = found.groups()
+            lt = at + len(piece)
+            end = found.end()
+        name = name.lower()
+        if closes:
+            yield piece, at, END, name, "", lt, end
+            at = end
+        elif name == "svg":
+            stop, cost = _svg_end(text, end, attributes, wasted <= size)
+            wasted += cost
+            yield piece, at, EMPTY, name, attributes, lt, stop
+            at = stop
+        elif name in RAW_ELEMENTS and not (xml and attributes.endswith("/")):
+            yield piece, at, START, name, attributes, lt, end
+            closing = _RAW_ENDS[name].search(text, end) if name != "plaintext" else None
+            stop = closing.start() if closing else size
+            yield "", end, RAW, name, "", end, stop
+            at = closing.end() if closing else size
+            yield "", stop, END, name, "", stop, at
+        else:
+            yield piece, at, (EMPTY if xml and attributes.endswith("/") else START), name, attributes, lt, end
+            at = end
 
 
-def _scan_markup(text: str, lt: int, xml: bool) -> Generator[Token, None, int]:
-    """Comments, declarations and processing instructions at a `<`; what is none of them is text. Returns where to go on."""
+def _markup_end(text: str, lt: int, last_gt: int, xml: bool) -> tuple[int, int] | None:
+    """What a `<` that begins no ordinary tag is: (end of what is text, where to go on); None for a tag.
+
+    A CDATA section in XML is told by its end plus the text's size, which no other answer can reach.
+    """
+    size = len(text)
     if text.startswith("<!--", lt):
         if text.startswith((">", "->"), lt + 4):
-            return text.index(">", lt + 4) + 1
+            return lt, text.index(">", lt + 4) + 1
         end = text.find("-->", lt + 4)
-        return len(text) if end < 0 else end + 3
+        return lt, (size if end < 0 else end + 3)
     if xml and text.startswith("<![CDATA[", lt):
         end = text.find("]]>", lt + 9)
-        stop = len(text) if end < 0 else end
-        yield RAW, "#cdata", "", lt + 9, stop
-        return min(len(text), stop + 3)
+        return lt, (size if end < 0 else end) + size
     if text.startswith(("<!", "<?"), lt):
         end = text.find(">", lt)
-        return len(text) if end < 0 else end + 1
-    yield TEXT, "", "", lt, lt + 1
-    return lt + 1
+        return lt, (size if end < 0 else end + 1)
+    closes = text.startswith("/", lt + 1)
+    letter = text[lt + 1 + closes : lt + 2 + closes]
+    if letter.isascii() and letter.isalpha():
+        return (size, size) if lt > last_gt else None
+    if closes and lt < last_gt:
+        return lt, text.index(">", lt) + 1  # a bogus comment
+    return lt + 1, lt + 1
 
 
 def _svg_end(text: str, at: int, attributes: str, may_search: bool) -> tuple[int, int]:
@@ -148,8 +148,13 @@ def _resolve(found: re.Match[str]) -> str:
 
 def unescape(text: str) -> str:
     """Character references of running text; one beyond Unicode becomes U+FFFD."""
-    if "&" not in text:
-        return text
+    return _unescape_short(text) if len(text) <= 16 else _unescape(text)
+
+
+def _unescape(text: str) -> str:
     if "&#" in text:
         text = _HUGE_REFERENCE.sub("\ufffd", text)
     return html.unescape(text)
+
+
+_unescape_short = lru_cache(maxsize=4096)(_unescape)

@@ -22,6 +22,7 @@ from raydex.kernels.html_rules import (
     ITEMS,
     LISTS,
     MAIN,
+    PHRASING,
     SHOWN,
     TABLE_PARTS,
     VOID,
@@ -29,7 +30,7 @@ from raydex.kernels.html_rules import (
     may_tell,
     visibility,
 )
-from raydex.kernels.html_scan import END, RAW, START, TEXT, parse_attributes, scan_html, unescape
+from raydex.kernels.html_scan import EMPTY, END, RAW, START, parse_attributes, scan_html, unescape
 from raydex.kernels.html_state import (
     BREAK,
     CAPTION,
@@ -51,7 +52,7 @@ from raydex.kernels.request import ParseRequest
 
 _SCOPED = frozenset(("table", "td", "th", "caption", "template"))
 _RUN_ENDS = HEADINGS | LISTS | ITEMS | TABLE_PARTS
-_READS_ATTRIBUTES = frozenset(("a", "ol", "li", "td", "th", "table", "pre", "code", "div", *HEADINGS, *MAIN))
+_READS_ATTRIBUTES = frozenset(("a", "ol", "li", "td", "th", "table", "pre", *HEADINGS))
 
 
 class HtmlWalk:
@@ -74,34 +75,44 @@ class HtmlWalk:
         self.sink: Sink | None = None
         self.run: Sink | None = None
         self.run_element: OpenElement | None = None
-        self.run_place = (0, 0)
+        self.run_start = self.run_end = 0
         self.fresh: OpenElement | None = None
         self.item: OpenElement | None = None
         self.link: OpenLink | None = None
         self.regions = 0
         self.layouts = 0
         has_nul = BREAK in text
-        for kind, name, attributes, start, end in scan_html(text, xml=xml):
-            if kind == TEXT:
+        for piece, at, kind, name, attributes, start, end in scan_html(text, xml=xml):
+            if piece:
                 if self.visible != SHOWN:
-                    self.content = self.content or not text[start:end].isspace()
-                    continue
-                piece = text[start:end]
-                self.add_text(piece.replace(BREAK, "\ufffd") if has_nul else piece, start, end, True)
+                    self.content = self.content or not piece.isspace()
+                else:
+                    if has_nul:
+                        piece = piece.replace(BREAK, "\ufffd")
+                    sink = self.sink
+                    if sink is not None and sink.kind != CELL:
+                        sink.pieces.append(unescape(piece) if "&" in piece else piece)
+                    else:
+                        self.add_text(piece, at, start, True)
+            if name in PHRASING and self.visible == SHOWN:
+                # most tags of a page: they matter only if they hide, name a language or close what hides
+                if kind == END:
+                    if name in self.scopes[-1].counts:
+                        self.close_named(name, start, end)
+                elif attributes and may_tell(attributes):
+                    self.open_inline(name, parse_attributes(attributes), start)
             elif kind == START:
                 self.open(name, attributes, start, end)
             elif kind == END:
                 self.close(name, start, end)
             elif kind == RAW:
                 self.add_raw(name, start, end)
-            else:
+            elif kind == EMPTY:
                 self.open_empty(name, attributes, start, end)
         size = len(text)
         while len(self.stack) > 1:
             self.pop(size)
         self.end_run()
-
-    # text
 
     def add_text(self, piece: str, start: int, end: int, escaped: bool) -> None:
         if escaped and "&" in piece:
@@ -118,7 +129,7 @@ class HtmlWalk:
                 return
             run = self.start_run(start + len(piece) - len(piece.lstrip()) if "&" not in piece else start)
         run.pieces.append(piece)
-        self.run_place = (self.run_place[0], end)
+        self.run_end = end
 
     def start_run(self, start: int) -> Sink:
         item, top = self.item, self.stack[-1]
@@ -131,7 +142,7 @@ class HtmlWalk:
         self.add_draft(draft)
         self.fresh = None
         self.run = Sink(FLOW, draft)
-        self.run_place = (start, start)
+        self.run_start = start
         if self.link is not None and self.link.sink is None:
             self.link.sink = self.run
         return self.run
@@ -167,7 +178,7 @@ class HtmlWalk:
         if element is not None and element_end >= 0:
             draft.start, draft.end = element.start, element_end
         else:
-            start, end = self.run_place
+            start, end = self.run_start, self.run_end
             draft.start = start
             draft.end = end - (len(self.source[start:end]) - len(self.source[start:end].rstrip()))
 
@@ -187,8 +198,6 @@ class HtmlWalk:
         target = self.sink or self.run
         if target is not None and target.kind != CODE:
             target.pieces.append(" ")
-
-    # tags
 
     def open_empty(self, name: str, attributes: str, start: int, end: int) -> None:
         if name == "svg":
@@ -357,8 +366,6 @@ class HtmlWalk:
             self.push(name, values, start)
         elif name == "code" and self.sink is not None and self.sink.kind == CODE and not self.sink.draft.metadata["language"]:
             self.sink.draft.metadata["language"] = language_of(values.get("class", ""))
-
-    # closing
 
     def close(self, name: str, start: int, end: int) -> None:
         scope = self.scopes[-1]

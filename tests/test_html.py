@@ -252,3 +252,11 @@ def test_block_limit_is_a_typed_reject() -> None:
     parsed = parse_html_page("<p>x" * 50, limits=Limits(blocks=10))
     assert [reject.reject_class for reject in parsed.rejects] == ["too_many_blocks"]
     assert "limits.blocks" in parsed.rejects[0].error
+
+
+def test_xhtml_closes_its_own_tags_and_shows_cdata() -> None:
+    page = (
+        '<?xml version="1.0"?><html><head><script src="a.js"/></head><body><p/><a id="x"/><p>a <![CDATA[<b> & c]]></p><div/>d</body></html>'
+    )
+    assert kinds(parse_html_page(page)) == [("paragraph", "a <b> & c"), ("paragraph", "d")]
+    assert kinds(parse_html_page("<p>a <![CDATA[gone]]> b</p>")) == [("paragraph", "a b")]
