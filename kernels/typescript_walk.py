@@ -34,6 +34,7 @@ class TypeScriptWalk(TreeWalk):
         self.declared: dict[int, str] = {}
         self.public: set[int] = set()
         self.exported: set[str] = set()
+        self.shared: dict[int, tuple[Scope, Scope]] = {}
 
     def publish_exports(self) -> None:
         """`export { f }` and `export default f` make earlier definitions public."""
@@ -140,8 +141,7 @@ class TypeScriptWalk(TreeWalk):
         if overload:
             found.role += f"({', '.join(p.type for p in found.parameters)})"
         symbol = self.file.add_symbol(found, scope.owner.symbol)
-        binding = Binding("def", symbol, overload=overload)
-        scope.bind(found.name, binding)
+        self.bind(scope, found.name, Binding("def", symbol, overload=overload), exported=found.visibility == "public")
         mine = inner.owner = Owner(symbol)
         inner.symbol = symbol
         return self.enter_function(node, parent, owner, scope, inner, mine)
@@ -186,7 +186,7 @@ class TypeScriptWalk(TreeWalk):
         chains = [chain for relation, _, _, _, chain in bases if relation == "INHERITS"]
         inner = Scope("class", mine, scope, symbol=symbol, bases=chains)
         inner.self_class = inner
-        scope.bind(found.name, Binding("class", symbol, inner))
+        self.bind(scope, found.name, Binding("class", symbol, inner), exported=found.visibility == "public")
         self.facts.classes.append((inner, [(relation, start, end, chain) for relation, _, start, end, chain in bases]))
         me = self.row(node, parent, mine)
         for child in reversed(node.named_children):
@@ -230,10 +230,12 @@ class TypeScriptWalk(TreeWalk):
         found.bases = [text for _, text, _, _, _ in bases]
         symbol = self.file.add_symbol(found, scope.owner.symbol)
         mine = Owner(symbol)
-        merged = next((b.scope for b in scope.names.get(found.name, ()) if b.kind == "type" and b.scope is not None), None)
+        exported = found.visibility == "public"
+        home = self.shared[id(scope)][1] if exported and id(scope) in self.shared else scope
+        merged = next((b.scope for b in home.names.get(found.name, ()) if b.kind == "type" and b.scope is not None), None)
         inner = Scope("class", mine, scope, symbol=symbol, bases=[chain for _, _, _, _, chain in bases])
         if merged is None:
-            scope.bind(found.name, Binding("type", symbol, inner))
+            home.bind(found.name, Binding("type", symbol, inner))
         else:
             inner.names = merged.names
             merged.bases += inner.bases
@@ -249,36 +251,43 @@ class TypeScriptWalk(TreeWalk):
         symbol = self.file.add_symbol(found, scope.owner.symbol)
         mine = Owner(symbol)
         inner = Scope("class", mine, scope, symbol=symbol)
-        scope.bind(found.name, Binding("class", symbol, inner) if enum else Binding("type", symbol))
+        binding = Binding("class", symbol, inner) if enum else Binding("type", symbol)
+        self.bind(scope, found.name, binding, exported=found.visibility == "public")
         me = self.row(node, parent, mine)
         self.push_all(node.named_children, me, mine, inner)
         return True
 
     def namespace(self, node: Node, parent: int, owner: Owner, scope: Scope) -> bool:
-        """`namespace A.B {}` and `declare module "x" {}`; namespaces of one name share their members."""
-        name = node.child_by_field_name("name")
-        if name is None:
+        """`namespace A.B {}` and `declare module "x" {}`. Namespaces of one name share what they export; what they do not is seen in
+        its own block only. All of a declared one is exported."""
+        name, body = node.child_by_field_name("name"), node.child_by_field_name("body")
+        if name is None or body is None:
             return False
         found = self.define(node, name, "namespace", scope)
         symbol = self.file.add_symbol(found, scope.owner.symbol)
         mine = Owner(symbol)
-        inner = Scope("namespace", mine, scope, symbol=symbol)
-        at = scope
+        shared = scope
         parts = found.name.split(".") if name.type == "nested_identifier" else [found.name]
-        for number, part in enumerate(parts):
-            known = next((b.scope for b in at.names.get(part, ()) if b.kind == "namespace" and b.scope is not None), None)
-            if number == len(parts) - 1:
-                if known is None:
-                    at.bind(part, Binding("namespace", symbol, inner))
-                else:
-                    inner.names = known.names
-            elif known is None:
+        for part in parts:
+            known = next((b.scope for b in shared.names.get(part, ()) if b.kind == "namespace" and b.scope is not None), None)
+            if known is None:
                 known = Scope("namespace", mine, scope, symbol=symbol)
-                at.bind(part, Binding("namespace", None, known))
-            at = known or inner
+                self.bind(shared, part, Binding("namespace", symbol, known), exported=found.visibility == "public")
+            shared = known
+        inner = shared
+        if self.around.get(node.id, node).type != "ambient_declaration":
+            inner = Scope("namespace", mine, shared, symbol=symbol)
+            self.shared[id(inner)] = (inner, shared)
         me = self.row(node, parent, mine)
-        self.push_all(node.named_children, me, mine, inner)
+        block = self.row(body, me, mine)
+        self.push_all(body.named_children, block, mine, inner)
+        self.stack.append((name, me, mine, inner))
         return True
+
+    def bind(self, scope: Scope, name: str, binding: Binding, *, exported: bool) -> None:
+        """Bind a declaration; what a namespace exports is bound where all namespaces of its name see it."""
+        shared = self.shared.get(id(scope)) if exported else None
+        (shared[1] if shared is not None else scope).bind(name, binding)
 
     def field(self, node: Node, parent: int, owner: Owner, scope: Scope) -> bool:
         """A field of a class: a method when its value is a function, else a typed name."""
@@ -309,7 +318,8 @@ class TypeScriptWalk(TreeWalk):
             if node.id in self.public:
                 self.public.add(value.id)
             return False
-        target.bind(self.segment(name), self.typed(node.child_by_field_name("type"), scope, value))
+        binding = self.typed(node.child_by_field_name("type"), scope, value)
+        self.bind(target, self.segment(name), binding, exported=node.id in self.public)
         if node.id in self.public and scope.kind in ("module", "namespace"):
             found = self.define(node, name, "constant" if word == "const" else "variable", scope, whole=whole)
             found.type = collapsed(self.segment(node.child_by_field_name("type"))).removeprefix(":").strip()
