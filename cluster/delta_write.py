@@ -6,8 +6,10 @@ exactly the version that it looked at, or fails: a second writer is noticed, nev
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -34,6 +36,7 @@ Keep: TypeAlias = "Callable[[pa.Table], Mask]"
 
 APP_ID = "raydex"
 CHECKPOINT_EVERY = 50
+WRITERS = min(4, os.cpu_count() or 1)
 STAT_CHARACTERS = 64
 # entries older than Delta's 30 days stay: a kept generation may pin an old version
 CONFIGURATION = {"delta.enableExpiredLogCleanup": "false"}
@@ -104,36 +107,39 @@ def rewrite_table(
 ) -> Rewrite:
     """Deletes the rows that `keep` does not want, and publishes the files of `add`, in one commit; none when nothing changes.
 
-    `keep` gets `columns` of one file at a time and answers with a boolean mask without nulls. Files for which `only` is false are
-    neither read nor touched. Memory is bounded by one file. Raises as `commit_files`, and ValueError for a bad mask.
+    `keep` gets `columns` of one file at a time and answers with a boolean mask without nulls; it is called from `WRITERS` threads, and
+    memory is bounded by that many files. Files for which `only` is false are neither read nor touched. Raises as `commit_files`, and
+    ValueError for a bad mask.
     """
     if not table_exists(root, name, storage_options=storage_options) and not add:
         return Rewrite(None)
     table = _open_or_create(root, name, storage_options)
-    removed: list[DataFile] = []
-    written: list[DataFile] = []
-    deleted = rewritten = 0
-    try:
-        for file in active_files(root, name, table):
-            if only is not None and not only(file):
-                continue
-            mask = _mask(name, file, columns, keep, root)
-            kept = int(np.count_nonzero(mask))
-            if kept == len(mask):
-                continue
-            removed.append(file)
-            deleted += len(mask) - kept
-            if kept:
-                rewritten += 1
-                rows = read_data_file(root, name, file.path).filter(pa.array(mask))
-                written.append(write_data_file(root, name, rows))
-        version = table.version()
-        if removed or add:
-            version = _commit(root, name, table, [*written, *add], removed, app_id, txn_version, metadata)
-    except BaseException:
-        _discard(root, name, written)
-        raise
-    return Rewrite(version, len(removed) - rewritten, rewritten, deleted, sum(file.size for file in written))
+    files = [file for file in active_files(root, name, table) if only is None or only(file)]
+    with ThreadPoolExecutor(WRITERS) as writers:
+        jobs = [writers.submit(_rewrite_file, root, name, file, columns, keep) for file in files]
+        try:
+            results = [job.result() for job in jobs]
+        except BaseException:
+            writers.shutdown(cancel_futures=True)
+            _discard(root, name, [job.result()[1] for job in jobs if job.done() and not job.cancelled() and job.exception() is None])
+            raise
+    removed = [file for file, (deleted, _) in zip(files, results) if deleted]
+    written = [new for _, new in results if new is not None]
+    version = table.version()
+    if removed or add:
+        version = _commit(root, name, table, [*written, *add], removed, app_id, txn_version, metadata)
+    rows = sum(deleted for deleted, _ in results)
+    return Rewrite(version, len(removed) - len(written), len(written), rows, sum(file.size for file in written))
+
+
+def _rewrite_file(root: str | Path, name: str, file: DataFile, columns: list[str], keep: Keep) -> tuple[int, DataFile | None]:
+    """Rows that go, and the unpublished file of those that stay where both are."""
+    mask = _mask(name, file, columns, keep, root)
+    kept = int(np.count_nonzero(mask))
+    if kept in (0, len(mask)):
+        return len(mask) - kept, None
+    rows = read_data_file(root, name, file.path).filter(pa.array(mask))
+    return len(mask) - kept, write_data_file(root, name, rows)
 
 
 def replace_table(
@@ -178,10 +184,10 @@ def compact(
     try:
         for group in groups:
             written.append(write_data_file(root, name, pa.concat_tables([read_data_file(root, name, file.path) for file in group])))
-        version = _commit(root, name, table, written, removed, APP_ID, None, metadata, data_change=False)
     except BaseException:
         _discard(root, name, written)
         raise
+    version = _commit(root, name, table, written, removed, APP_ID, None, metadata, data_change=False)
     return Rewrite(version, len(removed), len(written), 0, sum(file.size for file in written))
 
 
@@ -329,9 +335,11 @@ def _mask(name: str, file: DataFile, columns: list[str], keep: Keep, root: str |
     return mask
 
 
-def _discard(root: str | Path, name: str, files: Sequence[DataFile]) -> None:
+def _discard(root: str | Path, name: str, files: Sequence[DataFile | None]) -> None:
+    """Only before a commit: afterwards nobody can tell whether it landed, and vacuum takes what is left over."""
     for file in files:
-        (table_folder(root, name) / file.path).unlink(missing_ok=True)
+        if file is not None:
+            (table_folder(root, name) / file.path).unlink(missing_ok=True)
 
 
 def _dictionary_columns(name: str) -> list[str]:

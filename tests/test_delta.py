@@ -33,6 +33,7 @@ from raydex.cluster.delta import (
     vacuum,
     write_data_file,
 )
+from raydex.cluster.faults import InjectedFault
 from raydex.ir.errors import ConfigError, StoreError
 from raydex.ir.ids import make_id
 from raydex.ir.rows import to_table
@@ -301,18 +302,30 @@ def test_a_bad_mask_changes_nothing(tmp_path, mask):
 
 
 def test_a_failing_rewrite_leaves_no_files(tmp_path):
-    load(tmp_path, edges(1, "a", "b"), edges(2, "c", "d"))
-    parts = []
+    load(tmp_path, *(edges(epoch, f"a{epoch}", f"b{epoch}") for epoch in range(12)))
 
-    def fail_late(table: pa.Table) -> np.ndarray:
-        parts.append(table)
-        if len(parts) == 2:
+    def fail_at_9(table: pa.Table) -> np.ndarray:
+        if table.column("epoch")[0].as_py() == 9:
             raise RuntimeError("stop")
         return np.array([True, False])
 
     with pytest.raises(RuntimeError, match="stop"):
-        rewrite_table(tmp_path, NAME, ["epoch"], fail_late)
-    assert (table_version(tmp_path, NAME), len(list((tmp_path / NAME).glob("*.parquet")))) == (1, 2)
+        rewrite_table(tmp_path, NAME, ["epoch"], fail_at_9)
+    assert (table_version(tmp_path, NAME), len(list((tmp_path / NAME).glob("*.parquet")))) == (1, 12)
+
+
+def test_an_error_after_the_commit_takes_nothing_back(tmp_path, monkeypatch):
+    load(tmp_path, edges(1, "a", "b"), edges(2, "c"))
+    monkeypatch.setenv("RAYDEX_FAULT", f"delta.commit:{NAME}:after:raise:*")
+    for act in (
+        lambda: rewrite_table(tmp_path, NAME, ["edge_id"], lambda table: pc.not_equal(table.column("edge_id"), "a")),
+        lambda: compact(tmp_path, NAME),
+    ):
+        with pytest.raises(InjectedFault):
+            act()
+        check_log(tmp_path, NAME)
+        assert keys_of(tmp_path) == ["b", "c"]
+    assert table_version(tmp_path, NAME) == 3
 
 
 def test_replacing_a_table_is_one_commit(tmp_path):
