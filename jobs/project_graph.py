@@ -1,0 +1,160 @@
+"""Relations and nodes → edges with evidence, problems, and PageRank by GraphFrames.
+
+Relations of one (source, target, relation) become one edge with all of its evidence. The invariant: an edge has two nodes, a declared
+triple of kinds and at least one evidence; a relation that lacks one of them is a problem with both sides named, never an edge and never
+silent.
+Isolated nodes and edges from a node to itself are kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from raydex.ir.ids import content_hash, edge_id, evidence_id
+from raydex.ir.kinds import EDGE_KINDS, NODE_KINDS
+from raydex.ir.locator import Locator
+
+if TYPE_CHECKING:
+    from graphframes import GraphFrame
+    from pyspark.sql import DataFrame
+
+# most certain first: several sites of one edge give it the confidence of the best one (contracts 22)
+CONFIDENCE_ORDER = ("VERIFIED", "EXTRACTED", "INFERRED", "AMBIGUOUS")
+RANKED_RELATIONS = tuple(kind.name for kind in EDGE_KINDS.values() if kind.code and kind.name != "CONTAINS")
+RANK_ITERATIONS = 10
+_MEMO = 65_536
+
+_IDENTIFIED = pa.schema(
+    [
+        pa.field("edge_id", pa.string()),
+        pa.field("evidence_id", pa.string()),
+        pa.field("source", pa.string()),
+        pa.field("target", pa.string()),
+        pa.field("relation", pa.string()),
+        pa.field("confidence", pa.string()),
+        pa.field("rule", pa.string()),
+        pa.field("record_id", pa.string()),
+        pa.field("locator", pa.string()),
+        pa.field("excerpt_hash", pa.string()),
+        pa.field("revision", pa.string()),
+        pa.field("cas_uri", pa.string()),
+        pa.field("path", pa.string()),
+        pa.field("line", pa.int32()),
+    ]
+)
+
+
+def identify(relations: DataFrame, records: DataFrame) -> DataFrame:
+    """Relations + their record's path, revision and object → rows with `edge_id` and `evidence_id` (columns of `_IDENTIFIED`)."""
+    from pyspark.sql import functions as F
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    place = records.select("record_id", "path", "cas_uri", F.col("content_hash").alias("revision"))
+    joined = relations.join(place, "record_id").select(*_IDENTIFIED.names[2:])
+    return joined.mapInArrow(add_ids, from_arrow_schema(_IDENTIFIED))
+
+
+def add_ids(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Fills edge_id and evidence_id by the functions of `raydex.ir.ids`. Evidence without a place in the text is the record's path."""
+    paths: dict[str, tuple[str, str]] = {}
+    for batch in batches:
+        columns: dict[str, list[Any]] = {name: batch.column(name).to_pylist() for name in batch.schema.names}
+        locators, hashes = columns["locator"], columns["excerpt_hash"]
+        for at, locator in enumerate(locators):
+            if locator is None or hashes[at] is None:
+                path = columns["path"][at]
+                known = paths.get(path)
+                if known is None:
+                    if len(paths) > _MEMO:
+                        paths.clear()
+                    known = paths[path] = (str(Locator(member=path)), content_hash(path.encode("utf-8", "surrogatepass")))
+                locators[at], hashes[at] = known
+        columns["edge_id"] = [edge_id(*key) for key in zip(columns["source"], columns["target"], columns["relation"], strict=True)]
+        seen = zip(columns["record_id"], locators, hashes, columns["revision"], strict=True)
+        columns["evidence_id"] = [evidence_id(*key) for key in seen]
+        yield pa.RecordBatch.from_arrays([pa.array(columns[f.name], f.type) for f in _IDENTIFIED], schema=_IDENTIFIED)
+
+
+def check_relations(identified: DataFrame, nodes: DataFrame) -> DataFrame:
+    """`identified` with `source_kind`, `target_kind` and `problem`: dangling_edge, illegal_edge or null (both ends there, legal triple)."""
+    from pyspark.sql import functions as F
+
+    kinds = nodes.where(F.col("kind").isNotNull()).select("node_id", "kind")
+    sources = kinds.select(F.col("node_id").alias("source"), F.col("kind").alias("source_kind"))
+    targets = kinds.select(F.col("node_id").alias("target"), F.col("kind").alias("target_kind"))
+    legal = [f"{source} {kind.name} {target}" for kind in EDGE_KINDS.values() for source, target in kind.pairs]
+    triple = F.concat_ws(" ", "source_kind", "relation", "target_kind")
+    missing = F.col("source_kind").isNull() | F.col("target_kind").isNull()
+    problem = F.when(missing, "dangling_edge").when(~triple.isin(*legal), "illegal_edge")
+    return identified.join(sources, "source", "left").join(targets, "target", "left").withColumn("problem", problem)
+
+
+def make_edges(checked: DataFrame) -> DataFrame:
+    """Relations without a problem → edges: the best confidence, evidence ids sorted. The record is the first one by id."""
+    from pyspark.sql import functions as F
+
+    order = F.create_map(*[F.lit(part) for at, name in enumerate(CONFIDENCE_ORDER) for part in (name, at)])
+    names = F.array(*[F.lit(name) for name in CONFIDENCE_ORDER])
+    return (
+        checked.where(F.col("problem").isNull())
+        .groupBy("edge_id", "source", "target", "relation")
+        .agg(
+            names[F.min(order[F.col("confidence")])].alias("confidence"),
+            F.sort_array(F.collect_set("evidence_id")).alias("evidence_ids"),
+            F.min(F.struct("record_id", "revision")).alias("first"),
+        )
+        .select(
+            *("edge_id", "source", "target", "relation", "confidence", "evidence_ids"),
+            F.col("first.record_id").alias("record_id"),
+            F.col("first.revision").alias("content_hash"),
+        )
+    )
+
+
+def make_evidence(checked: DataFrame) -> DataFrame:
+    """Relations without a problem → evidence, one row an id; the rules of all edges that stand on it, sorted, with commas between."""
+    from pyspark.sql import functions as F
+
+    same = ("locator", "excerpt_hash", "revision", "cas_uri", "path")
+    return (
+        checked.where(F.col("problem").isNull())
+        .groupBy("evidence_id", F.col("record_id"))
+        .agg(
+            *[F.min(name).alias(name) for name in (*same, "line")],
+            F.array_join(F.sort_array(F.collect_set("rule")), ",").alias("rule"),
+        )
+        .select(
+            "evidence_id",
+            F.col("record_id").alias("source_record_id"),
+            *("locator", "excerpt_hash", "revision", "cas_uri"),
+            F.lit("candidate").alias("verification"),
+            *("rule", "path", "line", "record_id"),
+            F.col("revision").alias("content_hash"),
+        )
+    )
+
+
+def graph_of(nodes: DataFrame, edges: DataFrame) -> GraphFrame:
+    """The projection as a GraphFrame: every node is a vertex, with or without edges."""
+    from graphframes import GraphFrame
+    from pyspark.sql import functions as F
+
+    vertices = nodes.select(F.col("node_id").alias("id"), "kind", "record_id", "content_hash")
+    arcs = edges.select(F.col("source").alias("src"), F.col("target").alias("dst"), "relation", "confidence")
+    return GraphFrame(vertices, arcs)
+
+
+def rank_nodes(nodes: DataFrame, edges: DataFrame, iterations: int = RANK_ITERATIONS) -> DataFrame:
+    """PageRank of code nodes over code relations but CONTAINS (where a thing stands says nothing of its use); 1.0 is the average.
+
+    Rounded to 9 digits; ranks take no part in digests, since sums of floats follow the partitions.
+    """
+    from pyspark.sql import functions as F
+
+    code_nodes = nodes.where(F.col("kind").isin(*[kind.name for kind in NODE_KINDS.values() if kind.code]))
+    code_edges = edges.where(F.col("relation").isin(*RANKED_RELATIONS))
+    ranked = graph_of(code_nodes, code_edges).pageRank(resetProbability=0.15, maxIter=iterations).vertices
+    return ranked.select(F.col("id").alias("node_id"), F.round("pagerank", 9).alias("pagerank"), "record_id", "content_hash")
