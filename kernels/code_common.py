@@ -225,7 +225,7 @@ class CodeFile:
     ) -> None:
         """An edge between symbols with the range that proves it; without a target its expression stands in the id."""
         edges = self.edges
-        edges["edge_id"].append(code_edge_id(relation, source, target or expression or "", label))
+        edges["edge_id"].append(_edge_id(relation, source, target or expression or "", label))
         edges["source"].append(source)
         edges["target"].append(target)
         edges["relation"].append(relation)
@@ -283,6 +283,13 @@ class CodeFile:
         parsed.code_nodes, tree = self.nodes.columns()
         parsed.code_edges = {name: self.edges[name] + tree[name] for name in CODE_EDGE_COLUMNS}
         return parsed
+
+
+def _edge_id(relation: str, source: str, target: str, label: str) -> str:
+    """`ids.code_edge_id`, faster for fields that are short and ASCII."""
+    if len(target) > 127 or len(label) > 127 or not target.isascii() or not label.isascii():
+        return code_edge_id(relation, source, target, label)
+    return "edg_" + blake3(f"{sized(relation)}{sized(source)}{sized(target)}{sized(label)}".encode()).digest(16).hex()
 
 
 @contextmanager

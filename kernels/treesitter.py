@@ -63,17 +63,18 @@ class TreeWalk:
         stack = self.stack
         root = self.row(self.tree.root_node, -1, module.owner)
         self.push_all(self.statements, root, module.owner, module)
-        pop, push, find, sized = stack.pop, stack.append, handlers.get, common.sized
+        pop, push, sized = stack.pop, stack.append, common.sized
+        plans: dict[int, tuple[str, Handler | None]] = {}
         rows = self.file.nodes
         ordinals, count, parents = common.ORDINALS, common.ORDINAL_COUNT, rows.parent
         add_key, add_symbol, add_kind, add_ordinal = rows.key.append, rows.symbol_id.append, rows.kind.append, rows.ordinal.append
         add_start, add_end, add_parent = self.starts.append, self.ends.append, parents.append
         while stack:
             node, parent, owner, scope = pop()
-            kind = node.type
-            if kind in EXTRAS:
-                continue
-            handler = find(kind)
+            plan = plans.get(node.kind_id)
+            if plan is None:
+                plan = plans[node.kind_id] = (node.type, _skip if node.type in EXTRAS else handlers.get(node.type))
+            kind, handler = plan
             if handler is not None and handler(self, node, parent, owner, scope):
                 continue
             slot = owner.kinds.get(kind)
@@ -157,6 +158,10 @@ class TreeWalk:
                 return self.source.line_of(self.source.char_of(node.start_byte))
             stack.extend(child for child in reversed(node.children) if child.has_error)
         return 1
+
+
+def _skip(walk: TreeWalk, node: Node, parent: int, owner: Owner, scope: Scope) -> bool:
+    return True
 
 
 def _in_string(root: Node, byte: int) -> bool:

@@ -54,7 +54,8 @@ class TypeScriptWalk(TreeWalk):
             last = self.span(decorators[-1])[1]
             start = min(start, self.span(decorators[0])[0])
             head = last if last > head else head
-        name_start, name_end = self.span(name) if name is not None else (head, head)
+        named = name or next((c for c in outer.children if c.type == "default"), None)
+        name_start, name_end = self.span(named) if named is not None else (head, head)
         body = node.child_by_field_name("body")
         stop = self.span(body)[0] if body is not None else end
         in_class = scope.kind == "class"

@@ -74,6 +74,17 @@ def test_ids_are_those_of_the_id_functions(path: str) -> None:
         assert edge_id == code_edge_id(edges["relation"][at], edges["source"][at], target, edges["label"][at])
 
 
+def test_edge_ids_of_long_and_wide_fields() -> None:
+    code = f"from a import größe as é\ngröße()\né.{'x' * 126}()\né.{'x' * 124}()\nx['{'y' * 150}'].go()\n"
+    edges = parse_code("w.py", code).code_edges
+    seen = 0
+    for at, edge_id in enumerate(edges["edge_id"]):
+        if edges["relation"][at] in ("CALLS", "IMPORTS"):
+            assert edge_id == code_edge_id(edges["relation"][at], edges["source"][at], edges["expression"][at], edges["label"][at])
+            seen += 1
+    assert seen == 5
+
+
 def test_ordinals_go_on_past_the_prepared_ones() -> None:
     parsed = parse_code("many.py", "x = 1\n" * 1500)
     nodes = parsed.code_nodes

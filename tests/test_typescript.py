@@ -290,6 +290,7 @@ def test_tsx_and_anonymous_classes() -> None:
     )
     assert symbols_of(parsed) == [("class", "default"), ("method", "default.m"), ("class", "A"), ("method", "A.n")]
     assert linked(parsed) == {("default.m", "default.m", "self_method", "this.m")}
+    assert [e.excerpt for e in edges_of(parsed, "CONTAINS")] == ["default", "m", "A", "n"]
 
 
 @pytest.mark.parametrize("ends", ["\n", "\r\n", "\r"])
