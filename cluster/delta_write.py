@@ -6,6 +6,7 @@ exactly the version that it looked at, or fails: a second writer is noticed, nev
 
 from __future__ import annotations
 
+import math
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -205,7 +206,7 @@ def vacuum(
 
     with table_errors(root, name, table.version(), "vacuum failed"):
         return table.vacuum(
-            retention_hours=round(retention / timedelta(hours=1)),
+            retention_hours=math.ceil(retention / timedelta(hours=1)),
             dry_run=False,
             enforce_retention_duration=False,
             post_commithook_properties=PostCommitHookProperties(create_checkpoint=False, cleanup_expired_logs=False),
@@ -284,6 +285,7 @@ def _commit(
     said = {**(metadata or {}), ACTIONS: len(actions) + (txn_version is not None)}
     fault_point(f"delta.commit:{name}:before", str(txn_version))
     with table_errors(root, name, base + 1, "the commit failed (another writer, or the disk)"):
+        sync_folder(folder)  # the entry must not outlive a power cut that its data files do not
         table.create_write_transaction(
             actions,
             "append",
@@ -298,7 +300,6 @@ def _commit(
         )
         sync_file(folder / "_delta_log" / f"{base + 1:020}.json")
         sync_folder(folder / "_delta_log")
-        sync_folder(folder)
     fault_point(f"delta.commit:{name}:after", str(txn_version))
     if (base + 1) % CHECKPOINT_EVERY == 0:
         with table_errors(root, name, base + 1, "the commit landed, its checkpoint failed"):

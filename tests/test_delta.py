@@ -358,7 +358,7 @@ def test_vacuum_keeps_pinned_versions_and_young_files(tmp_path):
         )
     load(tmp_path, edges(4, "c"))
     orphan = write_data_file(tmp_path, NAME, edges(9, "open"))
-    assert vacuum(tmp_path, NAME, [1], timedelta(hours=1)) == []
+    assert vacuum(tmp_path, NAME, [1], timedelta(minutes=10)) == []
     assert len(vacuum(tmp_path, NAME, [1, 99], timedelta(0))) == 2
     assert (keys_of(tmp_path, version=1), keys_of(tmp_path)) == (["a", "b"], ["c"])
     assert not (tmp_path / NAME / orphan.path).exists()
