@@ -135,7 +135,14 @@ class IndexRun:
         ]
         names: dict[str, Source] = {}
         for source in sources:
-            if source.name in names and names[source.name].root != source.root:
+            twin = names.get(source.name)
+            if twin is not None and twin.root == source.root and twin.pattern != source.pattern:
+                raise ConfigError(
+                    f"{source.name} is named twice with different patterns",
+                    place=source.root,
+                    remedy="Index the folder once, with the patterns under list.include",
+                )
+            if twin is not None and twin.root != source.root:
                 raise ConfigError(
                     f"two sources of this run are named {source.name}", place=source.root, remedy="Index them apart, one with --name"
                 )

@@ -11,8 +11,8 @@ from raydex.ir.errors import RaydexError
 
 ROOT = Path(__file__).resolve().parents[1]
 CORPUS = ROOT / "examples" / "corpus"
-QUESTION = ""
-PATH = ("", "")
+QUESTION = "How long is a reserved bike kept, and what lets it go?"
+PATH = ("post_reservation", "record_event")
 
 
 def main() -> None:
@@ -36,8 +36,8 @@ def tour(lake: Path) -> int:
 
     started = time.perf_counter()
     settings = load_settings(ROOT / "configs" / "quickstart.yaml")
-    _step(f"raydex index {_short(CORPUS)} --lake {_short(lake)} -c configs/quickstart.yaml")
-    print_summary(index(IndexRequest(specs=(str(CORPUS),), lake=str(lake), settings=settings, say=_say)))
+    _step(f"raydex index {_short(CORPUS)} --name velodock --lake {_short(lake)} -c configs/quickstart.yaml")
+    print_summary(index(IndexRequest(specs=(str(CORPUS),), lake=str(lake), settings=settings, name="velodock", say=_say)))
     _step(f'raydex search "{QUESTION}" --lake {_short(lake)} -k 5')
     print_hits(search(lake, QUESTION, 5))
     _step(f"raydex path {PATH[0]} {PATH[1]} --lake {_short(lake)}")

@@ -1,0 +1,235 @@
+"""The engine against what it stands on: the same workers in plain processes, listing and hashing alone, one per cent changed, memory.
+
+    overhead  wall of the Ray stages ÷ wall of the same workers called in a loop by as many processes as there are cores; start-ups apart
+    no-op     `raydex index` over unchanged files ÷ listing and hashing them in one process of the same kind; start of Python apart
+    one %     stage time with 1 % of the files changed ÷ stage time of the full run; engine start-ups apart
+    memory    peak resident memory of the driver with ten times the files ÷ with one time
+
+Usage: bench_engine.py [--files N] [--source DIR] [overhead] [noop] [percent] [memory]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import multiprocessing
+import os
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+WORDS = tuple("pump valve tank level sensor alarm meter filter drain inlet outlet motor relay fuse cable panel switch gauge".split())
+
+
+def write_files(folder: Path, count: int, seed: int = 1) -> Path:
+    """`count` small files in folders of 500: three in four pages of Markdown, the rest Python modules."""
+    draw = random.Random(seed)
+    for at in range(count):
+        path = folder / f"d{at // 500:03d}" / f"f{at:06d}.{'py' if at % 4 == 3 else 'md'}"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(page(draw, at) if path.suffix == ".md" else module(draw, at))
+    return folder
+
+
+def page(draw: random.Random, at: int) -> str:
+    body = " ".join(draw.choices(WORDS, k=60))
+    return f"# Page {at}\n\n{body}.\n\n## Detail {at}\n\n{' '.join(draw.choices(WORDS, k=40))}.\n"
+
+
+def module(draw: random.Random, at: int) -> str:
+    names = draw.sample(WORDS, 3)
+    return "\n\n".join(f"def {name}_{at}(value):\n    return value + {draw.randrange(99)}" for name in names) + "\n"
+
+
+def run_index(source: Path, lake: Path, **environment: str) -> tuple[dict[str, Any], float, int]:
+    """(summary, wall seconds, peak resident bytes of the driver)."""
+    command = [sys.executable, "-m", "raydex.jobs.cli", "index", str(source), "--lake", str(lake), "--json", "--quiet"]
+    started = time.perf_counter()
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, cwd=ROOT, env={**os.environ, **environment})
+    peak = 0
+    over = threading.Event()
+
+    def watch() -> None:
+        nonlocal peak
+        while not over.wait(0.2):
+            try:
+                text = Path(f"/proc/{process.pid}/status").read_text()
+            except OSError:
+                return
+            peak = max(peak, next((int(line.split()[1]) * 1024 for line in text.splitlines() if line.startswith("VmHWM")), 0))
+
+    thread = threading.Thread(target=watch, daemon=True)
+    thread.start()
+    out = process.communicate()[0]
+    over.set()
+    if process.returncode not in (0, 1):
+        sys.exit(f"raydex index failed with {process.returncode}")
+    return json.loads(out.splitlines()[-1]), time.perf_counter() - started, peak
+
+
+def plan_for(source: Path, lake_root: Path) -> tuple[Any, list[Any]]:
+    """A context and the work tables of a first run over `source`."""
+    from raydex.cluster.lake import Lake, load_ledger
+    from raydex.configs.settings import load_settings
+    from raydex.jobs.context import RunContext, stage_fingerprints
+    from raydex.jobs.plan import make_plan, number_epochs, work_tables
+    from raydex.jobs.sources import open_source
+
+    settings = load_settings()
+    lake = Lake(lake_root)
+    prints = stage_fingerprints(settings)
+    plan = make_plan(lake, [open_source(str(source), name="bench")], load_ledger(lake), settings, prints)
+    number_epochs(plan.work, 1, 2_000)
+    context = RunContext(str(lake.root), "run_bench", "default", settings, prints, datetime.now(UTC), str(lake.root / "objects"))
+    return context, work_tables(plan.work, settings.stages.parse.batch_size)
+
+
+def plain_worker(context: Any, inbox: Any, outbox: Any) -> None:
+    """One process: parse, chunk, embed, batch after batch, with one thread for the model."""
+    from raydex.jobs.chunk_stage import ChunkWorker
+    from raydex.jobs.embed_stage import EmbedWorker
+    from raydex.jobs.parse_stage import ParseWorker
+
+    stages = [ParseWorker(context), ChunkWorker(context), EmbedWorker(context)]
+    outbox.put("ready")
+    while (table := inbox.get()) is not None:
+        for stage in stages:
+            table = stage(table)
+        outbox.put(table.num_rows)
+    outbox.put("done")
+
+
+def run_plain(context: Any, tables: list[Any], processes: int) -> float:
+    """Wall seconds of the loop, start-up apart."""
+    spawn = multiprocessing.get_context("spawn")
+    inbox, outbox = spawn.Queue(), spawn.Queue()
+    context = with_threads(context, 1)
+    workers = [spawn.Process(target=plain_worker, args=(context, inbox, outbox)) for _ in range(processes)]
+    for worker in workers:
+        worker.start()
+    for _ in workers:
+        assert outbox.get() == "ready"
+    started = time.perf_counter()
+    for table in [*tables, *[None] * processes]:
+        inbox.put(table)
+    done = 0
+    while done < processes:
+        done += outbox.get() == "done"
+    seconds = time.perf_counter() - started
+    for worker in workers:
+        worker.join()
+    return seconds
+
+
+def with_threads(context: Any, threads: int) -> Any:
+    from dataclasses import replace
+
+    settings = context.settings.model_copy(update={"embed": context.settings.embed.model_copy(update={"threads": threads})})
+    return replace(context, settings=settings)
+
+
+def run_ray(context: Any, tables: list[Any]) -> float:
+    """Wall seconds of the stages, from the first row in to the last receipt out, less the time until the actors were up."""
+    from raydex.cluster.ray_session import ray_session
+    from raydex.cluster.stage import run_stages
+    from raydex.jobs.pipeline import build_stages
+
+    with ray_session() as resources:
+        first = run_stages(tables[:1], build_stages(context, resources, None, 1))
+        warm = time.perf_counter()
+        list(first)
+        warm = time.perf_counter() - warm
+        started = time.perf_counter()
+        rows = sum(batch.num_rows for batch in run_stages(tables, build_stages(context, resources, None, len(tables))))
+        seconds = time.perf_counter() - started
+    assert rows == sum(table.num_rows for table in tables)
+    print(f"  one batch alone, actors' start included: {warm:.1f} s (taken as the start-up)")
+    return max(seconds - warm, 0.001)
+
+
+def bench_overhead(source: Path, folder: Path) -> None:
+    context, tables = plan_for(source, folder / "plain")
+    plain = run_plain(context, tables, os.cpu_count() or 1)
+    shutil.rmtree(folder / "plain")
+    context, tables = plan_for(source, folder / "ray")
+    ray = run_ray(context, tables)
+    rows = sum(table.num_rows for table in tables)
+    print(
+        f"overhead: {rows} files: plain loop {plain:.1f} s, Ray stages {ray:.1f} s, ratio {ray / plain:.2f} (reach 1.15, on 10 minutes of work)"
+    )
+
+
+def bench_noop(source: Path, folder: Path) -> None:
+    lake = folder / "noop"
+    run_index(source, lake)
+    best = min((run_index(source, lake)[0] for _ in range(3)), key=lambda summary: summary["seconds"])
+    assert all(figures["rows_in"] == 0 for name, figures in best["stages"].items() if name != "list")
+    code = (
+        "import sys, time; from raydex.jobs.sources import *; started = time.perf_counter(); "
+        "n = sum(1 for _ in hash_files(list_source(open_source(sys.argv[1])), threads=4)); print(n, time.perf_counter() - started)"
+    )
+    alone = min(float(subprocess.check_output([sys.executable, "-c", code, str(source)], text=True).split()[1]) for _ in range(3))
+    ratio = best["seconds"] / alone
+    seen, run = best["records"]["seen"], best["seconds"]
+    print(f"no-op: {seen} files: run {run:.2f} s, listing and hashing alone {alone:.2f} s, ratio {ratio:.2f} (reach 1.2)")
+
+
+def stage_seconds(summary: dict[str, Any]) -> float:
+    return sum(summary["stages"][name]["seconds"] for name in ("parse", "chunk", "embed"))
+
+
+def bench_percent(source: Path, folder: Path) -> None:
+    copy = folder / "percent-files"
+    shutil.copytree(source, copy)
+    lake = folder / "percent"
+    full, wall, _ = run_index(copy, lake)
+    files = sorted(path for path in copy.rglob("*") if path.is_file())
+    changed = random.Random(2).sample(files, max(1, len(files) // 100))
+    for path in changed:
+        path.write_text(path.read_text() + ("\n# changed\n" if path.suffix == ".py" else "\nchanged\n"))
+    part, wall_part, _ = run_index(copy, lake)
+    assert part["stages"]["parse"]["rows_in"] == len(changed)
+    ratio = stage_seconds(part) / stage_seconds(full)
+    print(
+        f"one per cent: {len(changed)} of {len(files)} files: stages {stage_seconds(part):.1f} of {stage_seconds(full):.1f} s, "
+        f"ratio {ratio:.3f} (reach 0.03 at 20,000 files); wall {wall_part:.0f} of {wall:.0f} s"
+    )
+
+
+def bench_memory(folder: Path, count: int) -> None:
+    peaks = []
+    for factor in (1, 10):
+        source = write_files(folder / f"memory-{factor}", count // 10 * factor)
+        peaks.append(run_index(source, folder / f"memory-lake-{factor}", RAYDEX_EMBED__MODEL="none")[2])
+    low, high = (peak / 2**20 for peak in peaks)
+    print(f"driver memory: {count // 10} files {low:.0f} MiB, {count} files {high:.0f} MiB, ratio {high / low:.2f} (reach 1.2)")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("parts", nargs="*", default=["overhead", "noop", "percent", "memory"])
+    parser.add_argument("--files", type=int, default=20_000)
+    parser.add_argument("--source", type=Path)
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="raydex-bench-") as name:
+        folder = Path(name)
+        source = options.source or write_files(folder / "files", options.files)
+        for part in options.parts:
+            {
+                "overhead": lambda: bench_overhead(source, folder),
+                "noop": lambda: bench_noop(source, folder),
+                "percent": lambda: bench_percent(source, folder),
+                "memory": lambda: bench_memory(folder, options.files),
+            }[part]()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,261 @@
+"""The whole job on real engines: first run, nothing changed, one file touched, a folder removed, another chunk size, readers."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from raydex.cluster.delta import read_delta, table_version
+from raydex.cluster.lake import Lake, active_generation
+from raydex.configs.settings import Settings, load_settings
+from raydex.ir.errors import ConfigError
+from raydex.ir.tables import TABLES
+from raydex.jobs.digest import lake_digest
+from raydex.jobs.documents import list_documents
+from raydex.jobs.edges import list_edges
+from raydex.jobs.index import IndexRequest, index
+from raydex.jobs.paths import find_path
+from raydex.jobs.report import write_report
+from raydex.jobs.search import search
+from raydex.jobs.show import show
+from raydex.jobs.status import lake_status
+from raydex.jobs.verify import verify
+from tests.corpus import FILES, write_corpus
+
+pytestmark = pytest.mark.slow
+RECORDS = len(FILES) + 1
+
+
+@pytest.fixture(scope="module")
+def settings(tmp_path_factory: pytest.TempPathFactory) -> Settings:
+    path = tmp_path_factory.mktemp("config") / "run.yaml"
+    path.write_text("run: {epoch_records: 4}\nstages: {parse: {batch_size: 2}, chunk: {batch_size: 2}, embed: {batch_size: 4}}\n")
+    return load_settings(path)
+
+
+@pytest.fixture(scope="module")
+def engine() -> Iterator[None]:
+    from raydex.cluster.ray_session import ray_session
+
+    with ray_session():
+        yield
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory, settings: Settings, engine: None) -> dict[str, Any]:
+    """A lake after its first run; tests that change something copy both folders."""
+    folder = tmp_path_factory.mktemp("built")
+    corpus = write_corpus(folder / "plant")
+    summary = run(corpus, folder / "lake", settings)
+    return {"corpus": corpus, "lake": folder / "lake", "summary": summary}
+
+
+@pytest.fixture
+def copy(built: dict[str, Any], tmp_path: Path, settings: Settings) -> tuple[Path, Path]:
+    """(corpus, lake) of one test's own: the corpus keeps its path, so it is restored afterwards by the copy."""
+    shutil.copytree(built["lake"], tmp_path / "lake")
+    backup = tmp_path / "backup"
+    shutil.copytree(built["corpus"], backup)
+    return built["corpus"], tmp_path / "lake"
+
+
+@pytest.fixture(autouse=True)
+def restore(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[None]:
+    yield
+    backup = tmp_path / "backup"
+    if backup.exists():
+        corpus = request.getfixturevalue("built")["corpus"]
+        shutil.rmtree(corpus)
+        shutil.copytree(backup, corpus)
+
+
+def run(corpus: Path, lake: Path, settings: Settings, **options: Any) -> dict[str, Any]:
+    return index(IndexRequest(specs=(str(corpus),), lake=str(lake), settings=settings, progress=False, **options))
+
+
+def work(summary: dict[str, Any]) -> dict[str, float]:
+    return {name: figures["rows_in"] for name, figures in summary["stages"].items() if name != "list" and figures["rows_in"]}
+
+
+def paths(lake: Path, table: str, column: str = "path") -> set[str]:
+    return set(read_delta(Lake.open(lake).tables, table, columns=[column]).column(column).to_pylist())
+
+
+def test_the_first_run_accounts_for_every_file(built: dict[str, Any]) -> None:
+    records = built["summary"]["records"]
+    assert records["seen"] == records["new"] == RECORDS
+    assert records["indexed"] + records["degraded"] + records["rejected"] == RECORDS
+    assert (records["degraded"], records["rejected"]) == (1, 2)
+    assert built["summary"]["rejects"] == {"unsupported_media_type": 2}
+    assert built["summary"]["stages"]["parse"]["rows_in"] == RECORDS
+    assert built["summary"]["generation"] == 1
+    assert json.loads(json.dumps(built["summary"])) == built["summary"]
+
+
+def test_verify_proves_it(built: dict[str, Any]) -> None:
+    result = verify(built["lake"])
+    assert result["ok"], [check for check in result["checks"] if not check["ok"]]
+    assert len(result["checks"]) >= 14
+
+
+def test_tables_keep_their_keys_and_ordinals(built: dict[str, Any]) -> None:
+    lake = Lake.open(built["lake"])
+    for name, spec in TABLES.items():
+        keys = read_delta(lake.tables, name, columns=[spec.key]).column(spec.key).to_pylist()
+        assert len(keys) == len(set(keys)), name
+    blocks = read_delta(lake.tables, "blocks", columns=["record_id", "ordinal", "locator"]).to_pylist()
+    for record in {row["record_id"] for row in blocks}:
+        assert sorted(row["ordinal"] for row in blocks if row["record_id"] == record) == list(
+            range(sum(row["record_id"] == record for row in blocks))
+        )
+    assert all(row["locator"] for row in blocks)
+
+
+def test_search_finds_the_page_and_the_function(built: dict[str, Any]) -> None:
+    hits = search(built["lake"], "how is the pump restarted", 3)["hits"]
+    assert hits[0]["path"] == "pages/index.html"
+    assert "green key" in hits[0]["content"]
+    code = search(built["lake"], "read the level of the tank in percent", 3, "code")["hits"]
+    assert code[0]["path"] == "code/pump/sensor.py"
+    assert code[0]["entity_id"].startswith("sym_")
+    with pytest.raises(ConfigError, match="unknown source type"):
+        search(built["lake"], "x", 3, "podcast")
+
+
+def test_calls_cross_files_with_evidence(built: dict[str, Any]) -> None:
+    calls = {
+        (row["source_qualified_name"], row["target_qualified_name"], row["file"], row["line"])
+        for row in list_edges(built["lake"], "CALLS", "EXTRACTED")
+    }
+    assert ("Controller.step", "read_level", "code/pump/control.py", 13) in calls
+    assert ("Controller.step", "Controller.stop", "code/pump/control.py", 15) in calls
+    assert ("Controller.stop", "ring", "code/pump/control.py", 19) in calls
+    assert ("read_level", "_raw", "code/pump/sensor.py", 3) in calls
+    assert ("show", "fetchLevel", "code/client/main.ts", 2) in calls
+    assert ("fetchLevel", "parse", "code/client/api.ts", 4) in calls
+    made = {(row["source_qualified_name"], row["target_qualified_name"]) for row in list_edges(built["lake"], "INSTANTIATES", None)}
+    assert ("run", "Controller") in made
+    with pytest.raises(ConfigError, match="Did you mean CALLS"):
+        list(list_edges(built["lake"], "CALL", None))
+
+
+def test_a_path_shows_its_evidence(built: dict[str, Any]) -> None:
+    found = find_path(built["lake"], "run", "_raw", 8)
+    assert found["directed"]
+    names = [node["qualified_name"] for node in found["paths"][0]["nodes"]]
+    assert names[0] == "run"
+    assert names[-2:] == ["read_level", "_raw"]
+    for edge in found["paths"][0]["edges"]:
+        assert edge["evidence"]
+        assert all(item["intact"] for item in edge["evidence"])
+    with pytest.raises(ConfigError, match="no node is called"):
+        find_path(built["lake"], "run", "nothing_of_that_name", 8)
+
+
+def test_show_gives_the_source_at_the_locator(built: dict[str, Any]) -> None:
+    hit = search(built["lake"], "how is the pump restarted", 1)["hits"][0]
+    chunk = show(built["lake"], hit["chunk_id"])
+    assert "Press the green key twice" in chunk["source_text"]
+    assert chunk["record"]["path"] == "pages/index.html"
+    symbol = next(row for row in read_delta(Lake.open(built["lake"]).tables, "symbols").to_pylist() if row["qualified_name"] == "_raw")
+    assert show(built["lake"], symbol["symbol_id"])["source_text"] == "def _raw():\n    return 420"
+    edge = next(iter(list_edges(built["lake"], "CALLS", None)))
+    shown = show(built["lake"], edge["edge_id"])
+    assert shown["evidence"][0]["intact"]
+    with pytest.raises(ConfigError, match="is not an id"):
+        show(built["lake"], "nonsense")
+    with pytest.raises(ConfigError, match="is not in generation"):
+        show(built["lake"], "chk_" + "0" * 32)
+
+
+def test_status_documents_and_report(built: dict[str, Any], tmp_path: Path) -> None:
+    status = lake_status(built["lake"])
+    assert sum(status["records"].values()) == RECORDS
+    assert status["rejects"] == {"unsupported_media_type": 2}
+    listed = list_documents(built["lake"])
+    assert len(listed["documents"]) == RECORDS
+    assert listed["mismatches"] == 0
+    page = write_report(built["lake"], None, tmp_path / "report.html").read_text()
+    assert "unsupported_media_type" in page
+    assert "data/levels.json" in page
+    assert "http://" not in page.replace("http://www.w3.org", "")
+    assert "<script" not in page
+
+
+def test_nothing_changed_starts_no_engine(copy: tuple[Path, Path], settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    corpus, lake = copy
+    import raydex.cluster.ray_session
+    import raydex.cluster.spark
+
+    def refuse(*_: object, **__: object) -> None:
+        raise AssertionError("an engine was started")
+
+    monkeypatch.setattr(raydex.cluster.ray_session, "ray_session", refuse)
+    monkeypatch.setattr(raydex.cluster.spark, "open_spark", refuse)
+    versions = {name: table_version(Lake.open(lake).tables, name) for name in TABLES if name != "runs"}
+    said: list[str] = []
+    summary = run(corpus, lake, settings, say=said.append)
+    assert work(summary) == {}
+    assert summary["records"]["unchanged"] == RECORDS
+    assert summary["records"]["indexed"] + summary["records"]["degraded"] + summary["records"]["rejected"] == RECORDS
+    assert any("Nothing changed" in text for text in said)
+    assert versions == {name: table_version(Lake.open(lake).tables, name) for name in versions}
+
+
+def test_touching_one_file_redoes_one_file(copy: tuple[Path, Path], settings: Settings) -> None:
+    corpus, lake = copy
+    before = {row["symbol_id"] for row in read_delta(Lake.open(lake).tables, "symbols").to_pylist()}
+    edges = {row["edge_id"]: row["evidence_ids"] for row in read_delta(Lake.open(lake).tables, "edges").to_pylist()}
+    nodes = paths(lake, "code_nodes", "node_id")
+    text = (corpus / "code/pump/sensor.py").read_text()
+    (corpus / "code/pump/sensor.py").write_text("\n" * 10 + text)
+    summary = run(corpus, lake, settings)
+    assert (summary["stages"]["parse"]["rows_in"], summary["records"]["changed"]) == (1, 1)
+    assert {row["symbol_id"] for row in read_delta(Lake.open(lake).tables, "symbols").to_pylist()} == before
+    assert paths(lake, "code_nodes", "node_id") == nodes
+    moved = {row["edge_id"]: row["evidence_ids"] for row in read_delta(Lake.open(lake).tables, "edges").to_pylist()}
+    assert set(moved) == set(edges)
+    assert moved != edges
+    assert verify(lake)["ok"]
+    assert active_generation(Lake.open(lake)).number == 2  # type: ignore[union-attr]
+
+
+def test_removing_a_folder_removes_it_everywhere(copy: tuple[Path, Path], settings: Settings) -> None:
+    corpus, lake = copy
+    shutil.rmtree(corpus / "code" / "client")
+    summary = run(corpus, lake, settings)
+    assert summary["records"]["deleted"] == 2
+    assert not any(path.startswith("code/client") for path in paths(lake, "records") | paths(lake, "symbols") | paths(lake, "nodes"))
+    assert not any(row["file"].startswith("code/client") for row in list_edges(lake, None, None))
+    assert all(not hit["path"].startswith("code/client") for hit in search(lake, "fetchLevel parse text answer", 50)["hits"])
+    result = verify(lake)
+    assert result["ok"], [check for check in result["checks"] if not check["ok"]]
+
+
+def test_another_chunk_size_does_not_parse(copy: tuple[Path, Path], settings: Settings, tmp_path: Path) -> None:
+    corpus, lake = copy
+    smaller = settings.model_copy(update={"chunk": settings.chunk.model_copy(update={"max_tokens": 64})})
+    summary = run(corpus, lake, smaller)
+    assert summary["stages"]["parse"]["rows_in"] == 0
+    assert summary["stages"]["chunk"]["rows_in"] == RECORDS - 2
+    assert verify(lake)["ok"]
+    fresh = tmp_path / "fresh"
+    run(corpus, fresh, smaller)
+    assert lake_digest(lake) == lake_digest(fresh)
+
+
+def test_readers_work_on_a_read_only_lake(copy: tuple[Path, Path]) -> None:
+    _, lake = copy
+    before = {path: path.stat().st_mtime_ns for path in lake.rglob("*") if path.is_file()}
+    search(lake, "tank", 2)
+    show(lake, search(lake, "tank", 1)["hits"][0]["chunk_id"])
+    lake_status(lake)
+    list_documents(lake)
+    after = {path: path.stat().st_mtime_ns for path in lake.rglob("*") if path.is_file()}
+    assert {path.relative_to(lake).parts[0] for path in before.keys() ^ after.keys()} <= {"stores"}
+    assert all(after[path] == time for path, time in before.items() if "vectors.db" not in str(path))
