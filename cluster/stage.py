@@ -6,6 +6,7 @@ restart an actor or repeat a batch; a batch that fails `RETRIES` times over stop
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -40,24 +41,27 @@ def run_stages(rows: list[pa.Table], stages: tuple[Stage, ...]) -> Iterator[pa.T
     """
     import ray
     from ray.exceptions import RayError
+    from ray.util.annotations import RayDeprecationWarning
 
     check_columns(rows, stages)
     dataset = ray.data.from_arrow(rows)
     for stage in stages:
-        runtime = {"runtime_env": {"env_vars": stage.environment}} if stage.environment else {}
-        dataset = dataset.map_batches(
-            stage.worker,
-            fn_constructor_args=stage.args,
-            batch_format="pyarrow",
-            batch_size=stage.batch_size,
-            zero_copy_batch=True,
-            num_cpus=stage.cpus,
-            num_gpus=stage.gpus or None,
-            compute=ray.data.ActorPoolStrategy(min_size=stage.workers[0], max_size=stage.workers[1]),
-            max_restarts=-1,
-            max_task_retries=RETRIES,
-            **runtime,
-        )
+        with warnings.catch_warnings():
+            # the bounds of restarts and retries have no parameter of their own in this release
+            warnings.simplefilter("ignore", RayDeprecationWarning)
+            dataset = dataset.map_batches(
+                stage.worker,
+                fn_constructor_args=stage.args,
+                batch_format="pyarrow",
+                batch_size=stage.batch_size,
+                zero_copy_batch=True,
+                num_cpus=stage.cpus,
+                num_gpus=stage.gpus or None,
+                compute=ray.data.ActorPoolStrategy(min_size=stage.workers[0], max_size=stage.workers[1]),
+                runtime_env={"env_vars": stage.environment} if stage.environment else None,
+                max_restarts=-1,
+                max_task_retries=RETRIES,
+            )
     try:
         yield from dataset.iter_batches(batch_format="pyarrow", batch_size=None, prefetch_batches=1)
     except RayError as error:

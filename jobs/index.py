@@ -15,15 +15,14 @@ from pathlib import Path
 from typing import Any
 
 from raydex.cluster.faults import fault_point
-from raydex.cluster.lake import Lake, acknowledged_epoch, active_generation, load_ledger, next_epoch
+from raydex.cluster.lake import Lake, acknowledged_epoch, active_generation, check_tables, load_ledger, next_epoch
 from raydex.configs.settings import Settings
-from raydex.ir.errors import ConfigError
+from raydex.ir.errors import CapacityError, ConfigError, RaydexError, StoreError
 from raydex.jobs.context import RunContext, stage_fingerprints
 from raydex.jobs.epochs import EpochCommitter, Tally
 from raydex.jobs.live import sweep, sweep_ledger, sweep_unacknowledged
 from raydex.jobs.plan import Plan, make_plan, number_epochs, work_tables
 from raydex.jobs.sources import Source, open_source
-from raydex.jobs.unfinished import clear_unfinished, mark_unfinished, unfinished_run
 
 Say = Callable[[str], None]
 
@@ -51,7 +50,12 @@ def index(request: IndexRequest) -> dict[str, Any]:
     run_id = f"run_{uuid.uuid4().hex}"
     lake = Lake(request.lake)
     with lake.lock(run_id):
-        return IndexRun(request, lake, run_id, began, started).run()
+        job = IndexRun(request, lake, run_id, began, started)
+        try:
+            return job.run()
+        except (StoreError, CapacityError) as error:
+            job.record_failure(error)
+            raise
 
 
 class IndexRun:
@@ -79,6 +83,7 @@ class IndexRun:
         from raydex.jobs.finalize import finalize, is_current
         from raydex.jobs.summary import record_run, summarise
 
+        check_tables(self.lake)
         recovered = self._recover()
         sources = self._open_sources()
         clock = time.perf_counter()
@@ -101,7 +106,7 @@ class IndexRun:
         if plan.idle and not recovered and is_current(generation, self.context, sources):
             self.say("Nothing changed: no stage has work, no engine was started.")
         else:
-            mark_unfinished(self.lake, self.context.run_id)
+            self.lake.mark_dirty(self.context.run_id)
             redone = plan.counts["changed"] > 0 or recovered
             if plan.work:
                 tally = self._run_stages(plan)
@@ -112,15 +117,22 @@ class IndexRun:
                 sweep(self.lake, load_ledger(self.lake), tables=("rejects",))
                 self.say(f"Removed {swept.rows} rows of changed and deleted records ({swept.bytes_written / 1e6:.1f} MB rewritten).")
             finished = finalize(self.lake, self.context, sources, self.say, self.seconds)
-            clear_unfinished(self.lake)
+            self.lake.clear_dirty()
             generation = active_generation(self.lake)
         summary = summarise(self, plan, tally, generation, finished)
         record_run(self.lake, self.context, summary, self.began, generation)
         return summary
 
+    def record_failure(self, error: RaydexError) -> None:
+        """A failed run is a row of `runs` too: its facts are what an operator looks for first."""
+        from raydex.jobs.summary import record_run
+
+        summary = {"run": self.context.run_id, "error": str(error), "seconds": round(time.perf_counter() - self.started, 3)}
+        record_run(self.lake, self.context, summary, self.began, active_generation(self.lake), state="failed")
+
     def _recover(self) -> bool:
         """After a killed run: rows that the ledger does not know are removed before anything else."""
-        holder = unfinished_run(self.lake)
+        holder = self.lake.dirty()
         if holder is None:
             return False
         swept = sweep_unacknowledged(self.lake, acknowledged_epoch(self.lake))
@@ -192,7 +204,7 @@ class IndexRun:
                     committer.add(batch)
         self.seconds["stages"] = time.perf_counter() - clock
         if committer.waiting:
-            raise ConfigError(f"{len(committer.waiting)} epochs did not complete: a stage lost rows")
+            raise StoreError(f"{len(committer.waiting)} epochs did not complete: a stage lost rows", place=str(self.lake.root))
         return committer.tally
 
     def _fan_out(self, plan: Plan, resources: dict[str, float]) -> None:

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from raydex.cluster.delta import read_delta, rewrite_table, scan_delta
+from raydex.cluster.delta import DataFile, read_delta, rewrite_table, scan_delta
 from raydex.cluster.lake import Lake
 from raydex.ir.tables import RECORD_TABLES, TABLES
 
@@ -96,12 +96,17 @@ def sweep_unacknowledged(lake: Lake, acknowledged: int) -> Swept:
     """Removes rows of epochs that the ledger does not know: the first act of a run after a killed one (contracts 10)."""
     removed: dict[str, int] = {}
     written = 0
+
+    def above(file: DataFile) -> bool:
+        bounds = file.bounds("epoch")
+        return bounds is None or bounds[1] > acknowledged
+
     for name in (*RECORD_TABLES, "rejects", "events"):
 
         def keep(part: pa.Table) -> np.ndarray:
             return part.column("epoch").to_numpy() <= acknowledged
 
-        done = rewrite_table(lake.tables, name, ["epoch"], keep, metadata={"raydex.sweep": "unacknowledged"})
+        done = rewrite_table(lake.tables, name, ["epoch"], keep, only=above, metadata={"raydex.sweep": "unacknowledged"})
         if done.rows_deleted:
             removed[name] = done.rows_deleted
             written += done.bytes_written

@@ -2,18 +2,18 @@
 
 Relations of one (source, target, relation) become one edge with all of its evidence. The invariant: an edge has two nodes, a declared
 triple of kinds and at least one evidence; a relation that lacks one of them is a problem with both sides named, never an edge and never
-silent.
-Isolated nodes and edges from a node to itself are kept.
+silent. Isolated nodes and edges from a node to itself are kept.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
+from blake3 import blake3
 
-from raydex.ir.ids import content_hash, edge_id, evidence_id
+from raydex.ir.ids import content_hash
 from raydex.ir.kinds import EDGE_KINDS, NODE_KINDS
 from raydex.ir.locator import Locator
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 CONFIDENCE_ORDER = ("VERIFIED", "EXTRACTED", "INFERRED", "AMBIGUOUS")
 RANKED_RELATIONS = tuple(kind.name for kind in EDGE_KINDS.values() if kind.code and kind.name != "CONTAINS")
 RANK_ITERATIONS = 10
-_MEMO = 65_536
+_MEMO = 200_000
 
 _IDENTIFIED = pa.schema(
     [
@@ -58,24 +58,48 @@ def identify(relations: DataFrame, records: DataFrame) -> DataFrame:
 
 
 def add_ids(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Fills edge_id and evidence_id by the functions of `raydex.ir.ids`. Evidence without a place in the text is the record's path."""
+    """Fills edge_id and evidence_id, equal to those of `raydex.ir.ids`. Evidence without a place in the text is the record's path."""
+    fields = _Fields()
     paths: dict[str, tuple[str, str]] = {}
     for batch in batches:
-        columns: dict[str, list[Any]] = {name: batch.column(name).to_pylist() for name in batch.schema.names}
-        locators, hashes = columns["locator"], columns["excerpt_hash"]
-        for at, locator in enumerate(locators):
-            if locator is None or hashes[at] is None:
-                path = columns["path"][at]
-                known = paths.get(path)
+        source, target, relation, record, locator, excerpt, revision, path = (
+            batch.column(name).to_pylist()
+            for name in ("source", "target", "relation", "record_id", "locator", "excerpt_hash", "revision", "path")
+        )
+        for at, (place, hashed) in enumerate(zip(locator, excerpt, strict=True)):
+            if place is None or hashed is None:
+                known = paths.get(path[at])
                 if known is None:
-                    if len(paths) > _MEMO:
-                        paths.clear()
-                    known = paths[path] = (str(Locator(member=path)), content_hash(path.encode("utf-8", "surrogatepass")))
-                locators[at], hashes[at] = known
-        columns["edge_id"] = [edge_id(*key) for key in zip(columns["source"], columns["target"], columns["relation"], strict=True)]
-        seen = zip(columns["record_id"], locators, hashes, columns["revision"], strict=True)
-        columns["evidence_id"] = [evidence_id(*key) for key in seen]
-        yield pa.RecordBatch.from_arrays([pa.array(columns[f.name], f.type) for f in _IDENTIFIED], schema=_IDENTIFIED)
+                    known = paths[path[at]] = (str(Locator(member=path[at])), content_hash(path[at].encode("utf-8", "surrogatepass")))
+                locator[at], excerpt[at] = known
+        made = {
+            "edge_id": fields.ids("edg", source, target, relation),
+            "evidence_id": fields.ids("evd", record, locator, excerpt, revision),
+            "locator": locator,
+            "excerpt_hash": excerpt,
+        }
+        columns = [pa.array(made[f.name], f.type) if f.name in made else batch.column(f.name).cast(f.type) for f in _IDENTIFIED]
+        yield pa.RecordBatch.from_arrays(columns, schema=_IDENTIFIED)
+
+
+class _Fields:
+    """`ids.make_id` for whole columns: the framed bytes of values that recur (nodes, records, relations) are made once."""
+
+    def __init__(self) -> None:
+        self._framed: dict[str, bytes] = {}
+
+    def ids(self, prefix: str, *columns: list[str]) -> list[str]:
+        if len(self._framed) > _MEMO:
+            self._framed.clear()
+        framed = [[self._frame(value) for value in column] for column in columns]
+        return [f"{prefix}_{blake3(b''.join(parts)).digest(16).hex()}" for parts in zip(*framed, strict=True)]
+
+    def _frame(self, value: str) -> bytes:
+        known = self._framed.get(value)
+        if known is None:
+            raw = value.encode("utf-8", "surrogatepass")
+            known = self._framed[value] = len(raw).to_bytes(8, "little") + raw
+        return known
 
 
 def check_relations(identified: DataFrame, nodes: DataFrame) -> DataFrame:

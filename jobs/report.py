@@ -44,7 +44,9 @@ def _find_run(lake: Lake, run: str | None) -> dict[str, Any]:
     rows = read_delta(lake.tables, "runs").sort_by([("started_at", "descending")]).to_pylist()
     if not rows:
         raise ConfigError("the lake has no finished run", place=str(lake.root), remedy="Run `raydex index` until it ends")
-    found: list[dict[str, Any]] = [row for row in rows if run is None or row["run_id"].startswith(run)]
+    found: list[dict[str, Any]] = [
+        row for row in rows if (run is None and row["state"] == "complete") or (run and row["run_id"].startswith(run))
+    ]
     if not found:
         raise ConfigError(f"there is no run {run}", place=str(lake.root), remedy=f"The last one is {rows[0]['run_id']}")
     return found[0]
@@ -53,6 +55,9 @@ def _find_run(lake: Lake, run: str | None) -> dict[str, Any]:
 def render_report(lake: Lake, row: dict[str, Any]) -> str:
     """The page."""
     summary = orjson.loads(row["summary"])
+    if "records" not in summary:
+        head = f"<!doctype html><html lang=en><meta charset=utf-8><title>raydex run</title><style>{STYLE}</style>"
+        return f"{head}<h1>Run {escape(row['run_id'])} failed</h1><p>{escape(summary.get('error', ''))}</p></html>"
     records, stages = summary["records"], summary["stages"]
     parts = [
         "<!doctype html><html lang=en><meta charset=utf-8><meta name=viewport content='width=device-width'>",

@@ -10,7 +10,6 @@ import orjson
 
 from raydex.cluster.delta import read_delta
 from raydex.cluster.lake import Lake, active_generation, load_ledger
-from raydex.jobs.unfinished import unfinished_run
 
 RUNS_SHOWN = 5
 
@@ -29,7 +28,7 @@ def lake_status(root: Path) -> dict[str, Any]:
     return {
         "lake": str(lake.root),
         "generation": generation.number if generation else 0,
-        "unfinished_run": unfinished_run(lake),
+        "unfinished_run": lake.dirty(),
         "sources": list(generation.sources.values()) if generation else [],
         "records": dict(sorted(Counter(ledger.column("state").to_pylist()).items())),
         "media_types": dict(sorted(Counter(ledger.column("media_type").to_pylist()).items())),

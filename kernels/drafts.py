@@ -6,6 +6,7 @@ section_path ends in itself, and a block below it begins with that path.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,6 +18,9 @@ from raydex.ir.parsed import ParsedFile
 from raydex.kernels.decode import Decoded, clean
 from raydex.kernels.request import ParseRequest
 from raydex.kernels.tables import Rows, clamp_spans, count_header_rows, table_text
+
+# they can make text read otherwise than it stands: kept, but said
+_BIDI = re.compile("[\u202a-\u202e\u2066-\u2069]")
 
 
 @dataclass(slots=True)
@@ -114,6 +118,8 @@ def finish(
         )
         characters += len(text)
     notes = [*decoded.warnings, *warnings]
+    if not decoded.text.isascii() and _BIDI.search(decoded.text):
+        notes.append("bidi_controls")
     parsed.document = Document(
         record_id=request.record_id,
         title=clean(title) or _first_heading(parsed.blocks) or request.path.rpartition("/")[2],

@@ -76,7 +76,10 @@ class PythonNames:
     def find(self, name: str, importer: str) -> Found:
         """Modules called `name` as seen from the file `importer`; tiers: its own root, folders above it, packages, anything else."""
         roots = self._entries.get(name)
-        builtin = name.partition(".")[0] in sys.stdlib_module_names
+        first = name.partition(".")[0]
+        # a file below a folder of that name means its own package (every relative import does), not the standard library's
+        inside = any(importer.startswith(f"{root}/{first}/" if root else f"{first}/") for root in roots or ())
+        builtin = first in sys.stdlib_module_names and not inside
         if roots:
             own = self.root_of(importer)
             if own in roots:

@@ -67,6 +67,7 @@ class Repository:
     defaults: dict[str, str] = field(default_factory=dict)
     _names: Names | None = None
     _by_id: dict[str, tuple[str, str, str]] = field(default_factory=dict)
+    _answers: dict[tuple[str, ...], list[Resolution]] = field(default_factory=dict)
     _known: dict[tuple[str, str, int], tuple[Target, ...]] = field(default_factory=dict)
 
     def add_module(self, symbol_id: str, record_id: str, path: str) -> None:
@@ -87,11 +88,18 @@ class Repository:
         elif name:
             self.bindings.setdefault(record_id, {}).setdefault(name, set()).update(self._meanings(candidates))
 
-    def resolve(self, record_id: str, relation: str, rule: str, candidates: Iterable[str]) -> list[Resolution]:
+    def resolve(self, record_id: str, relation: str, rule: str, candidates: list[str]) -> list[Resolution]:
         """The edges that a row of `code_edges` without a target turns into, sorted; none when its target is not in the repository.
 
         A candidate is "module:qualified" or, where the file itself holds several definitions of a name, a symbol id.
         """
+        key = (record_id, relation, rule, *candidates)
+        known = self._answers.get(key)
+        if known is None:
+            known = self._answers[key] = self._resolve(record_id, relation, rule, candidates)
+        return known
+
+    def _resolve(self, record_id: str, relation: str, rule: str, candidates: Iterable[str]) -> list[Resolution]:
         if relation == "IMPORTS" and rule == "import_star":
             return self._expand_star(record_id, self._meanings(candidates))
         meanings = [self._meaning(record_id, candidate) for candidate in self._meanings(candidates)]
@@ -227,8 +235,8 @@ def distinct_meanings(candidates: Iterable[str]) -> list[str]:
 def distinct_paths(candidates: Iterable[str]) -> list[str]:
     """Like `distinct_meanings` for paths. A relative import is given as "a/b:x" and "a/b/index:x", one thing.
 
-    A name without such a twin is a package from elsewhere and must not meet a file of the repository that happens to be called so: it gets a
-    name that no file has.
+    A name without such a twin is a package from elsewhere and must not meet a file of the repository that happens to be called so: it
+    gets a name that no file has.
     """
     given = sorted(set(candidates))
     shorter = {candidate: candidate.replace("/index:", ":", 1) for candidate in given if "/index:" in candidate}

@@ -125,7 +125,7 @@ def test_the_second_run_is_refused_and_a_signal_leaves_a_lake_that_goes_on(whole
     lake = tmp_path / "lake"
     first = start(whole["corpus"], lake)
     deadline = time.monotonic() + 60
-    while not (lake / "UNFINISHED").exists():
+    while not (lake / "DIRTY").exists():
         assert time.monotonic() < deadline
         assert first.poll() is None
         time.sleep(0.05)

@@ -65,3 +65,9 @@ def test_binary_named_as_text_is_refused() -> None:
     parsed = parse_plain(bytes(range(256)) * 4)
     assert [reject.reject_class for reject in parsed.rejects] == ["unsupported_media_type"]
     assert "binary" in parsed.rejects[0].error
+
+
+def test_bidirectional_controls_are_kept_and_said() -> None:
+    parsed = parse_plain("user\u202e\u2066 // admin")
+    assert parsed.document is not None and parsed.document.warnings == ["bidi_controls"]
+    assert parsed.blocks[0].text == "user\u202e\u2066 // admin"
