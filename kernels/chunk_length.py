@@ -9,6 +9,7 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from typing import Any
 
+from raydex.ir.document import Block
 from raydex.kernels.chunk_document import add_graph, find_sections, group_kind, merge_locators, part_metadata, text_blocks
 from raydex.kernels.chunk_outline import Draft, Outline, make_prefix, mark_end
 from raydex.kernels.chunk_source import ChunkOptions, ChunkSource
@@ -44,24 +45,13 @@ def _chunk_by_length(source: ChunkSource, options: ChunkOptions, tokenizer: Toke
     shown = overlaps(text, pieces, options.overlap, tokenizer) if options.overlap else [(0, 0)] * len(pieces)
     outline = Outline()
     for piece, (lead, lead_tokens) in zip(pieces, shown, strict=True):
-        first = bisect_right(starts, piece.start) - 1
-        parts: list[Part] = []
-        for k in range(first, len(blocks)):
-            if starts[k] >= piece.end:
-                break
-            own_start = max(0, piece.start - starts[k])
-            own_end = min(len(blocks[k].text), piece.end - starts[k])
-            if own_end > own_start:
-                parts.append(Part(blocks[k], own_start, own_end, 0))
+        parts = _parts(blocks, starts, piece.start, piece.end)
         if not parts:
             continue
-        seen_again = min(lead, parts[0].start)
-        parts[0].again = text[piece.start - seen_again : piece.start] if seen_again else ""
-        content = text[piece.start - lead : piece.end]
         metadata: dict[str, Any] = part_metadata(parts)
-        metadata.pop("repeated_chars", None)
         if lead:
             metadata["repeated_chars"] = lead
+        content = text[piece.start - lead : piece.end]
         outline.roots.append(
             Draft(
                 "leaf",
@@ -69,7 +59,7 @@ def _chunk_by_length(source: ChunkSource, options: ChunkOptions, tokenizer: Toke
                 content,
                 group_kind(parts),
                 list(parts[0].block.section_path),
-                merge_locators(parts),
+                merge_locators(_parts(blocks, starts, piece.start - lead, piece.end)),
                 "length",
                 source.record_id,
                 derive_summary(content[lead:], options.summary_sentences),
@@ -81,3 +71,15 @@ def _chunk_by_length(source: ChunkSource, options: ChunkOptions, tokenizer: Toke
     mark_end(outline.roots)
     add_graph(outline, source, find_sections(source.record_id, text_blocks(source)), None)
     return outline
+
+
+def _parts(blocks: list[Block], starts: list[int], start: int, end: int) -> list[Part]:
+    """The blocks' parts in a range of the joined text."""
+    parts: list[Part] = []
+    for at in range(bisect_right(starts, start) - 1, len(blocks)):
+        if starts[at] >= end:
+            break
+        low, high = max(0, start - starts[at]), min(len(blocks[at].text), end - starts[at])
+        if high > low:
+            parts.append(Part(blocks[at], low, high, 0))
+    return parts
