@@ -196,7 +196,7 @@ class IndexRun:
             self._fan_out(plan, resources)
             rows = work_tables(plan.work, min(stage.batch_size for stage in (settings.stages.parse, settings.stages.chunk)))
             plan.work.clear()
-            board = start_board()
+            board = start_board() if self.request.progress else None
             view = ProgressView(totals, enabled=self.request.progress)
             stages = build_stages(self.context, resources, board, len(rows))
             with view.watching(board):

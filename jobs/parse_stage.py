@@ -88,7 +88,7 @@ class ParseWorker:
                 sink.add(row["epoch"], reject_rows(row, "list", stamp))
                 row.update(state="degraded", failed="list", attempts=(row["attempts"] or 0) + 1)
             elif row["start"] != "parse":
-                row.update(state="indexed", missing=row["missing"] or [])
+                row.update(state="degraded" if row["missing"] else "indexed", missing=row["missing"] or [])
         files = sink.flush()
         metrics = [clock.stop(len(work) - rejects, rejects)]
         out = _rebuild(batch, rows)

@@ -13,7 +13,7 @@ from raydex.cluster.lake import Generation, Lake, active_generation, read_pinned
 from raydex.cluster.objects import ObjectStore
 from raydex.ir.errors import ConfigError, StoreError
 from raydex.ir.locator import Locator
-from raydex.kernels.decode import decode
+from raydex.kernels.decode import decode_as
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +42,8 @@ class Reader:
         except StoreError:
             return None
         heads = self.by_ids("documents", "record_id", [record["record_id"]], ["record_id", "encoding"])
-        encoding = heads.get(record["record_id"], {}).get("encoding") or None
-        return decode(data, declared=encoding).text
+        encoding = heads.get(record["record_id"], {}).get("encoding") or "utf-8"
+        return decode_as(data, encoding)
 
     def excerpt(self, record: dict[str, Any], locator: str) -> str | None:
         """The source's own text at a locator, where the format has character or line ranges."""

@@ -25,7 +25,7 @@ from raydex.ir.locator import Locator
 from raydex.ir.tables import RECORD_TABLES, TABLES
 from raydex.jobs.finalize import source_manifest
 from raydex.jobs.reading import Reader, open_reader
-from raydex.kernels.decode import decode
+from raydex.kernels.decode import decode_as
 
 EXAMPLES = 3
 
@@ -324,7 +324,7 @@ def check_evidence(reader: Reader) -> Check:
             else:
                 if text is None:
                     try:
-                        text = decode(objects.get(record["cas_uri"]), declared=encodings.get(record_id) or None).text
+                        text = decode_as(objects.get(record["cas_uri"]), encodings.get(record_id) or "utf-8")
                     except StoreError:
                         bad.append(row["evidence_id"])
                         continue
