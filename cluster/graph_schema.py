@@ -86,7 +86,7 @@ def _check_key(table: pa.Table, key: str, what: str) -> None:
     missing = column.null_count + (pc.sum(pc.equal(column, "")).as_py() or 0)
     if missing:
         raise StoreError(f"{missing} {what} rows have no {key}", remedy=_DEFECT)
-    if pc.count_distinct(column).as_py() != table.num_rows:
+    if len(pc.unique(column)) != table.num_rows:
         counts = column.value_counts()
         repeated = counts.filter(pc.greater(counts.field("counts"), 1)).field("values")
         raise StoreError(f"{len(repeated)} {what} ids are there more than once: {_few(repeated)}", remedy=_DEFECT)

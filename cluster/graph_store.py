@@ -25,6 +25,8 @@ from raydex.ir.kinds import CONFIDENCES
 
 BUILD_POOL_BYTES = 4 << 30
 READ_POOL_BYTES = 1 << 30
+# the engine's threads take one part at a time
+COPY_ROWS = 16_384
 # the engine's own bound on recursive relations
 MAX_HOPS = 30
 MAX_PATHS = 100
@@ -303,7 +305,8 @@ def _run(connection: Any, query: str, parameters: dict[str, Any] | None = None) 
 def _copy(connection: Any, table: str, rows: pa.Table) -> None:
     """Bulk load straight from memory: no file path, so nothing in it can be read as a pattern, and text keeps every character."""
     if rows.num_rows:
-        _run(connection, f"COPY {table} FROM $rows", {"rows": rows}).close()
+        parts = pa.Table.from_batches(rows.to_batches(max_chunksize=COPY_ROWS), schema=rows.schema)
+        _run(connection, f"COPY {table} FROM $rows", {"rows": parts}).close()
 
 
 def _by_relation(edges: pa.Table) -> Iterator[tuple[str, pa.Table]]:

@@ -318,7 +318,8 @@ class VectorStore:
                 piece = part[start : start + BATCH_ROWS] if isinstance(part, list) else part.slice(start, BATCH_ROWS)
                 rows, failures = checked_rows(piece, self.dimension)
                 result.failed.extend(failures)
-                yield from _by_bytes(rows, self.dimension)
+                if rows:
+                    yield rows
 
     def _add(self, rows: list[dict[str, Any]], generation: int, base: int, fresh: bool, left: Leftovers, result: LoadResult) -> None:
         there = {} if fresh else self._rows([row["id"] for row in rows], ["gen_from", "gen_to", "row_hash"])
@@ -345,7 +346,7 @@ class VectorStore:
         self._delete(spare)
         self._put_aside(aside)
         if written:
-            self._call("upsert", data=written)
+            self._write(written)
             result.inserted += len(written)
 
     def _put_aside(self, closing: dict[str, int]) -> None:
@@ -354,8 +355,7 @@ class VectorStore:
             {**row, "id": f"{key}{VERSION_MARK}{row['gen_from']}", "gen_to": closing[key]}
             for key, row in self._rows(list(closing), ["*"]).items()
         ]
-        for part in _by_bytes(copies, self.dimension):
-            self._call("upsert", data=part)
+        self._write(copies)
 
     def _remove(self, keys: list[str], generation: int, base: int, left: Leftovers, result: LoadResult) -> None:
         closing: list[dict[str, Any]] = []
@@ -396,8 +396,7 @@ class VectorStore:
         restored = {version: key for key, version in left.versions.items()}
         for versions in _groups(restored, BATCH_ROWS):
             copies = [{**row, "id": restored[version], "gen_to": OPEN_END} for version, row in self._rows(versions, ["*"]).items()]
-            for part in _by_bytes(copies, self.dimension):
-                self._call("upsert", data=part)
+            self._write(copies)
         self._delete([*restored, *left.doomed, *(key for key in left.live if key not in left.versions)])
         self._update([{"id": key, "gen_to": OPEN_END} for key in left.closed if key not in left.versions])
         result.undone = len(left.live | left.closed | left.versions.keys())
@@ -409,6 +408,11 @@ class VectorStore:
             for row in self._call("query", filter=f"id in {literals(part)}", output_fields=names):
                 found[row["id"]] = dict(row)
         return found
+
+    def _write(self, rows: list[dict[str, Any]]) -> None:
+        """Whole rows by key. The embedded engine's insert replaces by key too, without reading every row first; a server's does not."""
+        for part in _by_bytes(rows, self.dimension):
+            self._call("insert" if self.embedded else "upsert", data=part)
 
     def _update(self, rows: list[dict[str, Any]]) -> None:
         for part in _groups(rows, BATCH_ROWS):

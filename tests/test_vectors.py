@@ -242,8 +242,7 @@ OLD = {f"chk_{name}": at for at, name in enumerate("abcdef")}
 
 def first_try(store: VectorStore, generation: int, calls: int) -> bool:
     """A load that dies before its write number `calls`; whether it died."""
-    real, seen = store._client.upsert, 0
-    erase = store._client.delete
+    real, seen = {name: getattr(store._client, name) for name in ("insert", "upsert", "delete")}, 0
 
     def counted(name: str, method: Any) -> Any:
         def write(**arguments: Any) -> Any:
@@ -255,7 +254,8 @@ def first_try(store: VectorStore, generation: int, calls: int) -> bool:
 
         return write
 
-    store._client.upsert, store._client.delete = counted("upsert", real), counted("delete", erase)
+    for name, method in real.items():
+        setattr(store._client, name, counted(name, method))
     try:
         store.load(
             generation, [[row("chk_a", 50), row("chk_g", 60)], [row("chk_b", 51), row("chk_c", OLD["chk_c"])]], ["chk_d", "chk_c"], base=1
@@ -263,7 +263,8 @@ def first_try(store: VectorStore, generation: int, calls: int) -> bool:
     except Killed:
         return True
     finally:
-        store._client.upsert, store._client.delete = real, erase
+        for name, method in real.items():
+            setattr(store._client, name, method)
     return False
 
 
@@ -351,9 +352,9 @@ def test_answers_that_are_lost_make_no_second_row(store: VectorStore, monkeypatc
     from pymilvus.exceptions import MilvusUnavailableException
 
     monkeypatch.setattr(vector_calls, "FIRST_PAUSE_S", 0.0)
-    real, lost = store._client.upsert, 0
+    real, lost = store._client.insert, 0
 
-    def upsert(**arguments: Any) -> Any:
+    def insert(**arguments: Any) -> Any:
         nonlocal lost
         answer = real(**arguments)
         if lost < 2:
@@ -361,7 +362,7 @@ def test_answers_that_are_lost_make_no_second_row(store: VectorStore, monkeypatc
             raise MilvusUnavailableException(message="the answer was lost")
         return answer
 
-    monkeypatch.setattr(store._client, "upsert", upsert)
+    monkeypatch.setattr(store._client, "insert", insert)
     store.load(1, [[row("chk_a"), row("chk_b")]], [])
     assert lost == 2
     assert stored_keys(store) == ["chk_a", "chk_b"]
@@ -373,14 +374,14 @@ def test_a_store_that_stays_away_ends_in_a_store_error_and_can_be_resumed(store:
     monkeypatch.setattr(vector_calls, "FIRST_PAUSE_S", 0.0)
     attempts = 0
 
-    def upsert(**arguments: Any) -> Any:
+    def insert(**arguments: Any) -> Any:
         nonlocal attempts
         attempts += 1
         raise MilvusUnavailableException(message="down")
 
     with monkeypatch.context() as patched:
-        patched.setattr(store._client, "upsert", upsert)
-        with pytest.raises(StoreError, match="upsert failed after 4 of 4 attempts: down"):
+        patched.setattr(store._client, "insert", insert)
+        with pytest.raises(StoreError, match="insert failed after 4 of 4 attempts: down"):
             store.load(1, [[row("chk_a")]], [])
     assert attempts == vector_calls.ATTEMPTS
     store.load(1, [[row("chk_a")]], [])
