@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 # Sedona's shaded jar carries GraphFrames' classes; whoever has GraphFrames' own artifact names it instead
 PACKAGES = ("org.apache.sedona:sedona-spark-shaded-4.0_2.13:1.8.0", "io.delta:delta-spark_2.13:4.0.0")
+# the first compiler only: a session lives for seconds to minutes, and the second one would compile longer than it saves
+_QUICK_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 _LOG_LINES, _LOG_CHARS = 4, 600
 
 
@@ -113,6 +115,7 @@ def session_settings(work_dir: Path, cores: int, memory: str, jars: tuple[Path, 
         "spark.master": f"local[{cores}]",
         "spark.app.name": "raydex",
         "spark.driver.memory": memory,
+        "spark.driver.extraJavaOptions": _QUICK_JVM,
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.extraClassPath": os.pathsep.join(str(jar) for jar in jars),
@@ -214,7 +217,11 @@ def _start_gateway(conf: Mapping[str, str], java: Java, log: Path) -> Any:
     from pyspark.errors import PySparkRuntimeError
     from pyspark.java_gateway import launch_gateway
 
-    environment = {"JAVA_HOME": str(java.home), "SPARK_HOME": str(Path(pyspark.__file__).parent)}
+    environment = {
+        "JAVA_HOME": str(java.home),
+        "SPARK_HOME": str(Path(pyspark.__file__).parent),
+        "SPARK_LAUNCHER_OPTS": _QUICK_JVM,
+    }
     options = SparkConf(loadDefaults=False).setAll(list(conf.items()))
     with open(log, "ab") as sink, _environment(environment):
         start = sink.tell()

@@ -21,7 +21,7 @@ from raydex.ir.tables import PROJECT_TABLES, TABLES
 from raydex.jobs.project_code import code_relations
 from raydex.jobs.project_graph import check_relations, identify, make_edges, make_evidence, rank_nodes
 from raydex.jobs.project_hash import HASHED_TABLES, projection_hash
-from raydex.jobs.project_inputs import ProjectInputs, input_bytes, read_inputs, repositories_of
+from raydex.jobs.project_inputs import ProjectInputs, input_bytes, literal_path, read_inputs, repositories_of
 from raydex.jobs.project_nodes import declare_nodes, merge_nodes
 
 if TYPE_CHECKING:
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 MAX_PROBLEMS = 10_000
 SMALL_BYTES = 64_000_000
 PARTITION_BYTES = 32_000_000
+TASK_BYTES = 2_000_000
 PROBLEMS = pa.schema(
     [
         ("problem", pa.string()),
@@ -110,7 +111,10 @@ def tune(spark: SparkSession, size: int) -> None:
     done for them; large ones by rows."""
     small = size < SMALL_BYTES
     cores = spark.sparkContext.defaultParallelism
-    spark.conf.set("spark.sql.shuffle.partitions", str(max(cores, size // PARTITION_BYTES + 1)))
+    partitions = min(cores, size // TASK_BYTES + 1) if small else max(cores, size // PARTITION_BYTES + 1)
+    spark.conf.set("spark.sql.shuffle.partitions", str(partitions))
+    spark.conf.set("spark.sql.files.minPartitionNum", str(partitions))
+    spark.conf.set("spark.sql.files.openCostInBytes", str(64_000))
     spark.conf.set("spark.sql.adaptive.enabled", str(not small).lower())
     spark.conf.set("spark.sql.codegen.wholeStage", str(not small).lower())
     spark.conf.set("spark.sql.codegen.factoryMode", "NO_CODEGEN" if small else "FALLBACK")
@@ -123,7 +127,7 @@ def _parts(folder: Path) -> tuple[Path, ...]:
 def stored(frame: DataFrame, folder: Path) -> DataFrame:
     """Writes a frame as Parquet and gives it back as read from there: its plan ends here."""
     frame.write.mode("overwrite").option("compression", "zstd").parquet(str(folder))
-    return frame.sparkSession.read.schema(frame.schema).option("__globPaths__", "false").parquet(str(folder))
+    return frame.sparkSession.read.schema(frame.schema).parquet(literal_path(folder))
 
 
 def read_stamped(name: str, files: Iterable[Path], stamp: ProjectStamp) -> Iterator[pa.RecordBatch]:

@@ -6,6 +6,7 @@ The invariant: relations between CPG nodes (AST, CFG, REACHING_DEF: nine rows in
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -94,14 +95,19 @@ def read_inputs(spark: SparkSession, inputs: ProjectInputs) -> dict[str, DataFra
 
 
 def read_files(spark: SparkSession, name: str, columns: Iterable[str], files: Iterable[Path]) -> DataFrame:
-    """Columns of table `name` from Parquet files; their names are taken as they are, not as patterns."""
+    """Columns of table `name` from Parquet files."""
     from pyspark.sql.pandas.types import from_arrow_schema
 
     schema = from_arrow_schema(pa.schema([TABLES[name].schema.field(column) for column in columns]))
-    paths = [str(file) for file in files]
+    paths = [literal_path(file) for file in files]
     if not paths:
         return spark.createDataFrame([], schema)
-    return spark.read.schema(schema).option("__globPaths__", "false").parquet(*paths)
+    return spark.read.schema(schema).parquet(*paths)
+
+
+def literal_path(path: Path) -> str:
+    """A path that Spark takes as it is and not as a pattern. (Its switch against patterns reads a list of such paths twice.)"""
+    return re.sub(r"([\\{}\[\]*?,^])", r"\\\1", str(path))
 
 
 def repositories_of(inputs: ProjectInputs) -> list[tuple[str, str]]:
