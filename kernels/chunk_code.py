@@ -15,7 +15,7 @@ from raydex.ir.locator import LineIndex, Locator
 from raydex.kernels.chunk_outline import Draft, Outline, make_prefix, mark_end
 from raydex.kernels.chunk_source import ChunkOptions, ChunkSource
 from raydex.kernels.split import line_ends, paragraph_ends, split
-from raydex.kernels.summary import derive_summary, strip_comment
+from raydex.kernels.summary import SUMMARY_CHARS, derive_summary, strip_comment
 from raydex.kernels.tokens import Tokenizer
 
 CONTAINERS = frozenset({"class", "struct", "interface", "trait", "enum", "namespace"})
@@ -23,6 +23,7 @@ DEFINITIONS = CONTAINERS | {"function", "method", "property", "macro", "type_ali
 MAX_NESTING = 50
 
 _MODIFIERS = re.compile(r"[ \t]*(?:\w+[ \t]+)*")
+_MARKS = ("/", "*", "#", "-")
 _COMMENT_LINE = re.compile(r"[ \t]*(?:#|//|/\*|\*|--)")
 
 
@@ -165,35 +166,27 @@ def _leaves(file: _File, symbol: Symbol | None, start: int, end: int, names: lis
             least=options.min_tokens,
         )
         ranges = [(piece.start, piece.end, piece.tokens, piece.end < len(text)) for piece in pieces]
-    return [
-        Draft(
-            "leaf",
-            _title(file, symbol),
-            text[a:b],
-            "code",
-            list(names),
-            [_place(file, start + a, start + b)],
-            "length" if cut else "structure",
-            _entity(file, symbol),
-            _summary(file, symbol, start, text[a:b]),
-            count,
-            prefix,
-            _metadata(file, symbol, start + a, start + b),
-        )
-        for a, b, count, cut in ranges
-    ]
+    title, entity = _title(file, symbol), _entity(file, symbol)
+    drafts: list[Draft] = []
+    for a, b, count, cut in ranges:
+        place = _place(file, start + a, start + b)
+        reason = "length" if cut else "structure"
+        summary = _summary(file, symbol, start, text[a:b])
+        metadata = _metadata(file, symbol, place)
+        drafts.append(Draft("leaf", title, text[a:b], "code", list(names), [place], reason, entity, summary, count, prefix, metadata))
+    return drafts
 
 
 def _parent(file: _File, symbol: Symbol | None, start: int, end: int, names: list[str], drafts: list[Draft]) -> Draft:
     content = file.text[start:end]
-    metadata = _metadata(file, symbol, start, end)
+    place = _place(file, start, end)
+    metadata = _metadata(file, symbol, place)
     if len(content) > file.options.parent_chars:
         metadata |= {"content_cut_at": file.options.parent_chars, "content_chars": len(content)}
         content = content[: file.options.parent_chars]
     summary = _summary(file, symbol, start, content)
-    place = [_place(file, start, end)]
     title, entity = _title(file, symbol), _entity(file, symbol)
-    return Draft("parent", title, content, "code", list(names), place, "parent", entity, summary, metadata=metadata, children=drafts)
+    return Draft("parent", title, content, "code", list(names), [place], "parent", entity, summary, metadata=metadata, children=drafts)
 
 
 def _title(file: _File, symbol: Symbol | None) -> str:
@@ -219,7 +212,8 @@ def _summary(file: _File, symbol: Symbol | None, start: int, content: str) -> st
             return derive_summary(comment, sentences)
     owner = symbol or file.module
     if owner is not None and owner.docstring.strip():
-        return derive_summary(strip_comment(owner.docstring), sentences)
+        docstring = owner.docstring[: 4 * SUMMARY_CHARS]
+        return derive_summary(strip_comment(docstring) if docstring.lstrip()[:1] in _MARKS else docstring, sentences)
     return derive_summary(content, min(1, sentences))
 
 
@@ -228,9 +222,8 @@ def _comment_only(lead: str) -> str:
     return lead[: max(lead.rfind("\n"), lead.rfind("\r")) + 1]
 
 
-def _metadata(file: _File, symbol: Symbol | None, start: int, end: int) -> dict[str, Any]:
+def _metadata(file: _File, symbol: Symbol | None, place: Locator) -> dict[str, Any]:
     owner = symbol or file.module
-    place = _place(file, start, end)
     lines = place.line or (1, 1)
     metadata: dict[str, Any] = {"symbol_type": owner.kind if owner is not None else "module", "start_line": lines[0], "end_line": lines[1]}
     if owner is not None:

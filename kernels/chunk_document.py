@@ -6,7 +6,8 @@ messages (blocks of kind `error`) are no text of the document and are left out.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 
 import orjson
@@ -196,43 +197,62 @@ def group_kind(parts: list[Part]) -> str:
 
 
 def merge_locators(parts: list[Part]) -> list[Locator]:
-    """Where the parts stand. Neighbours known by character range alone become one range; boxes stay apart, one a block."""
+    """Where the parts stand. Neighbours known by character range alone become one range; boxes stay apart, one a block.
+
+    A part of a block whose text is the source's own text (equally long) has its exact range, overlap included.
+    """
     places: list[Locator] = []
+    run: list[Part] = []
     for part in parts:
-        place = _part_locator(part)
-        last = places[-1] if places else None
-        if last is not None and _is_range(place) and _is_range(last) and place.part == last.part and place.member == last.member:
-            places[-1] = _cover(last, place)
-        elif place != last:
+        place = part.block.locator
+        if run and (not _is_range(place) or place.part != run[0].block.locator.part or place.member != run[0].block.locator.member):
+            places.append(_cover(run))
+            run = []
+        if _is_range(place):
+            run.append(part)
+        else:
             places.append(place)
-    if len(places) == 1:
-        return places
-    return list(dict.fromkeys(places))
+    if run:
+        places.append(_cover(run))
+    return places if len(places) == 1 else list(dict.fromkeys(places))
 
 
 def _is_range(place: Locator) -> bool:
-    return place.char is not None and all(getattr(place, name) is None for name in ("page", "sheet", "slide", "pointer", "row", "field"))
+    return place.char is not None and place.page is None and place.sheet is None and place.pointer is None and place.slide is None
 
 
-def _cover(left: Locator, right: Locator) -> Locator:
-    spans: dict[str, tuple[int, int]] = {}
-    for name in ("char", "byte", "line"):
-        a, b = getattr(left, name), getattr(right, name)
-        if a is not None and b is not None:
-            spans[name] = (min(a[0], b[0]), max(a[1], b[1]))
-    return Locator(part=left.part, member=left.member, **spans)  # type: ignore[arg-type]
+def _cover(run: list[Part]) -> Locator:
+    """One locator over neighbours that stand in one text: the block's own where it is one whole block."""
+    first = run[0].block.locator
+    if len(run) == 1:
+        char, line = _range(run[0])
+        return first if char == first.char else replace(first, char=char, line=line, byte=None)
+    ranges = [_range(part) for part in run]
+    chars = [char for char, _ in ranges if char is not None]
+    lines = [line for _, line in ranges if line is not None]
+    return Locator(
+        part=first.part,
+        member=first.member,
+        char=(min(start for start, _ in chars), max(end for _, end in chars)),
+        line=(min(start for start, _ in lines), max(end for _, end in lines)) if len(lines) == len(ranges) else None,
+    )
 
 
-def _part_locator(part: Part) -> Locator:
-    """The block's place; a part of a block whose text is the source's own text (equally long) has its exact range, overlap included."""
+@lru_cache(maxsize=1)
+def _line_index(text: str) -> LineIndex:
+    """The lines of the block that is being cut: one long block has thousands of parts."""
+    return LineIndex(text)
+
+
+def _range(part: Part) -> tuple[tuple[int, int] | None, tuple[int, int] | None]:
+    """Character and line range of a part."""
     place, text = part.block.locator, part.block.text
     lead = len(part.again) if part.block.kind != "table" else 0
     start, end = part.start - lead, part.end
     if place.char is None or place.char[1] - place.char[0] != len(text) or (start == 0 and end == len(text)):
-        return place
-    base = place.char[0]
+        return place.char, place.line
     line = None
     if place.line is not None:
-        index = LineIndex(text)
+        index = _line_index(text)
         line = (place.line[0] + index.line_of(start) - 1, place.line[0] + index.line_of(max(start, end - 1)) - 1)
-    return Locator(part=place.part, member=place.member, table=place.table, char=(base + start, base + end), line=line)
+    return (place.char[0] + start, place.char[0] + end), line

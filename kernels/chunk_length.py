@@ -59,7 +59,7 @@ def _chunk_by_length(source: ChunkSource, options: ChunkOptions, tokenizer: Toke
                 content,
                 group_kind(parts),
                 list(parts[0].block.section_path),
-                merge_locators(_parts(blocks, starts, piece.start - lead, piece.end)),
+                merge_locators(_parts(blocks, starts, piece.start - lead, piece.end) if lead else parts),
                 "length",
                 source.record_id,
                 derive_summary(content[lead:], options.summary_sentences),

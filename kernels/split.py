@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 
@@ -28,11 +28,11 @@ class Piece:
     tokens: int
 
 
-_STOP = re.compile(r"""[.!?]+["'”’)\]]*(?=\s|$)|[。！？]+["'”’」』）)]*|\n[ \t\r]*(?:\n\s*)""")
+# The leading set lets the search skip; what ends a sentence behind each mark follows.
+_STOP = re.compile(r"""[.!?。！？\n](?:(?<=[.!?])[.!?]*["'”’)\]]*(?=\s|$)|(?<=[。！？])[。！？]*["'”’」』）)]*|(?<=\n)[ \t\r]*\n\s*)""")
 _LINE = re.compile(r"\r\n|\n|\r")
 _PARAGRAPH = re.compile(r"(?:\r\n|\n|\r)(?:[ \t]*(?:\r\n|\n|\r))++")
 _GAP = re.compile(r"\s*")
-_LAST_WORD = re.compile(r"[^\s(\[\"'“‘]*\Z")
 _DOTTED = re.compile(r"(?:[^\W\d_]\.)+\Z")
 _NUMBER = re.compile(r"[0-9]{1,3}\.\Z")
 # A name or a clause follows these; a number follows those of the second set.
@@ -48,18 +48,20 @@ def sentence_ends(text: str, marks: str = ".!?。！？") -> list[int]:
     A full stop ends none after an abbreviation or initial, inside a number, version or name (`3.14`, `v1.2`, `a.py`), in an ellipsis,
     after a list number at the start of a line, or before a small letter.
     """
-    ends: list[int] = []
+    return list(iterate_sentences(text, marks))
+
+
+def iterate_sentences(text: str, marks: str = ".!?。！？") -> Iterator[int]:
+    """The offsets of `sentence_ends`, one after the other."""
     for match in _STOP.finditer(text):
-        mark = match.group()
-        if mark[0] == "\n":
-            if match.end() < len(text):
-                ends.append(match.end())
-            continue
-        if mark[0] not in marks or (mark[0] == "." and not _full_stop_ends(text, match)):
-            continue
-        gap = _GAP.match(text, match.end())
-        ends.append(gap.end() if gap else match.end())
-    return ends
+        mark = text[match.start()]
+        end = match.end()
+        if mark == "\n":
+            if end < len(text):
+                yield end
+        elif mark in marks and (mark != "." or _full_stop_ends(text, match)):
+            gap = _GAP.match(text, end)
+            yield gap.end() if gap else end
 
 
 def _full_stop_ends(text: str, match: re.Match[str]) -> bool:
@@ -76,8 +78,8 @@ def _full_stop_ends(text: str, match: re.Match[str]) -> bool:
     if not following:
         return True
     start = match.start()
-    found = _LAST_WORD.search(text[max(0, start - 24) : start])
-    word = (found.group() if found else "") + "."
+    words = text[max(0, start - 24) : start].split()
+    word = (words[-1].lstrip("([\"'“‘") if words else "") + "."
     plain = word[:-1].lower()
     if _ABBREVIATION.fullmatch(plain) or _DOTTED.match(word) or (following.isdigit() and _NUMBERED.fullmatch(plain)):
         return False
@@ -89,6 +91,14 @@ def _full_stop_ends(text: str, match: re.Match[str]) -> bool:
 
 def line_ends(text: str) -> list[int]:
     return [match.end() for match in _LINE.finditer(text)]
+
+
+def count_line_ends(text: str, start: int, end: int) -> int:
+    r"""Line ends in a range: \n, \r\n (whose \r alone at the range's end does not count) or \r."""
+    count = text.count("\n", start, end)
+    if "\r" in text:
+        count += text.count("\r", start, end) - text.count("\r\n", start, end) - (text[end - 1 : end + 1] == "\r\n" and end > start)
+    return count
 
 
 def paragraph_ends(text: str) -> list[int]:

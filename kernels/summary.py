@@ -6,12 +6,12 @@ The invariant: a summary is text of the source in its order, white space collaps
 from __future__ import annotations
 
 import re
+from itertools import islice
 
-from raydex.kernels.split import sentence_ends
+from raydex.kernels.split import iterate_sentences
 
 SUMMARY_CHARS = 500
 
-_SPACE = re.compile(r"\s+")
 _COMMENT_EDGE = re.compile(r"^[ \t]*(?:/\*+|\*+/|\*(?!/)|//[/!]?|#+!?|--+)?[ \t]?|[ \t]*\*+/[ \t]*$", re.MULTILINE)
 
 
@@ -21,10 +21,9 @@ def derive_summary(text: str, sentences: int = 2) -> str:
     Abbreviations, decimals, versions and ellipses end no sentence. Empty for empty text.
     """
     head = text[: SUMMARY_CHARS * 4].lstrip()
-    ends = sentence_ends(head, marks=".。")
-    if len(ends) >= sentences:
-        head = head[: ends[sentences - 1]]
-    plain = _SPACE.sub(" ", head).strip()
+    ends = islice(iterate_sentences(head, marks=".。"), max(0, sentences - 1), None)
+    head = head[: next(ends, len(head))] if sentences > 0 else ""
+    plain = " ".join(head.split())
     if len(plain) <= SUMMARY_CHARS:
         return plain
     cut = plain.rfind(" ", SUMMARY_CHARS // 2, SUMMARY_CHARS)

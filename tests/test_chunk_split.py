@@ -9,8 +9,9 @@ from chunk_laws import TEXTS
 from hypothesis import given
 from hypothesis import strategies as st
 
+from raydex.ir.locator import LineIndex
 from raydex.kernels import split as module
-from raydex.kernels.split import line_ends, overlaps, paragraph_ends, sentence_ends, split
+from raydex.kernels.split import count_line_ends, line_ends, overlaps, paragraph_ends, sentence_ends, split
 from raydex.kernels.summary import derive_summary, strip_comment
 from raydex.kernels.tokens import load_tokenizer
 
@@ -106,6 +107,13 @@ def test_a_small_last_piece_takes_from_the_one_before() -> None:
     assert plain[-1].tokens < 16 <= even[-1].tokens
     assert len(plain) == len(even)
     assert "".join(text[p.start : p.end] for p in even) == text
+
+
+@given(st.text(st.sampled_from("a\r\n"), min_size=1, max_size=12), st.integers(0, 12))
+def test_lines_before_a_place(text: str, at: int) -> None:
+    at = min(at, len(text) - 1)
+    assert count_line_ends(text, 0, at) + 1 == LineIndex(text).line_of(at)
+    assert count_line_ends(text, 0, at) + count_line_ends(text, at, len(text) - 1) + 1 == LineIndex(text).line_of(len(text) - 1)
 
 
 @pytest.mark.parametrize("text", ["a" * 300_000, "a,b;" * 60_000, "中文" * 60_000, " " * 300_000, "word " * 60_000, "\n" * 100_000])
