@@ -102,8 +102,8 @@ def test_bad_input_is_named_and_the_run_goes_on(tmp_path: Path) -> None:
     assert records["long-line.txt"]["state"] in ("indexed", "degraded", "rejected")
     assert records["long-line.txt"]["state"] != "rejected" or classes["long-line.txt"] == "text_too_long"
     assert records["odd\nname.txt"]["state"] == "indexed"
-    for odd in ("loop", "dangling.txt", "pipe.txt"):
-        assert classes[odd] == "unreadable", odd
+    for odd, wanted in (("loop", "unreadable"), ("dangling.txt", "unreadable"), ("pipe.txt", "unsupported_media_type")):
+        assert classes[odd] == wanted, odd
         assert records[odd]["error"]
     counts = summary["records"]
     assert counts["seen"] == counts["indexed"] + counts["degraded"] + counts["rejected"] == len(records)
