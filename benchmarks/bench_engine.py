@@ -26,27 +26,25 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
-WORDS = tuple(
-    [
-        "pump",
-        "valve",
-        "tank",
-        "level",
-        "sensor",
-        "alarm",
-        "meter",
-        "filter",
-        "drain",
-        "inlet",
-        "outlet",
-        "motor",
-        "relay",
-        "fuse",
-        "cable",
-        "panel",
-        "switch",
-        "gauge",
-    ]
+WORDS = (
+    "pump",
+    "valve",
+    "tank",
+    "level",
+    "sensor",
+    "alarm",
+    "meter",
+    "filter",
+    "drain",
+    "inlet",
+    "outlet",
+    "motor",
+    "relay",
+    "fuse",
+    "cable",
+    "panel",
+    "switch",
+    "gauge",
 )
 
 
