@@ -69,24 +69,39 @@ def conformed(table: pa.Table, schema: pa.Schema) -> pa.Table:
 
 def check_graph(nodes: pa.Table, edges: pa.Table, evidence: pa.Table) -> None:
     """Tables in the schemas above. Raises StoreError that names the first null or repeated ids, unknown kinds, missing ends or evidence."""
-    _check_key(nodes, "node_id", "node")
-    _check_key(edges, "edge_id", "edge")
-    _check_key(evidence, "evidence_id", "evidence")
+    ends = [edges.column("source"), edges.column("target")]
+    flat = pc.list_flatten(edges.column("evidence_ids"))
+    closed = _is_closed(nodes.column("node_id"), ends)
+    founded = _is_closed(evidence.column("evidence_id"), [flat])
+    _check_key(nodes, "node_id", "node", unique=closed)
+    _check_key(edges, "edge_id", "edge", unique=False)
+    _check_key(evidence, "evidence_id", "evidence", unique=founded)
     _check_known(nodes, "kind", NODE_KINDS, "node_id", "node")
     _check_known(edges, "relation", EDGE_KINDS, "edge_id", "edge")
     _check_known(edges, "confidence", CONFIDENCES, "edge_id", "edge")
-    for end in ("source", "target"):
+    for end in () if closed else ("source", "target"):
         found = pc.is_in(edges.column(end), value_set=_values(nodes.column("node_id")))
         _refuse(edges, pc.invert(found), "edge_id", f"an edge's {end} is no node", end)
-    _check_evidence(edges, evidence)
+    _check_evidence(edges, evidence, flat, founded)
 
 
-def _check_key(table: pa.Table, key: str, what: str) -> None:
+def _is_closed(keys: pa.ChunkedArray, uses: list[pa.ChunkedArray]) -> bool:
+    """Whether no key is there twice and every use is a key, by one hash table over all of them: codes are given in order of appearance."""
+    chunks = [chunk for column in (keys, *uses) for chunk in column.chunks]
+    codes = pa.chunked_array([chunk.indices for chunk in pa.chunked_array(chunks, S).dictionary_encode().chunks], pa.int32())
+    if len(codes) == 0:
+        return True
+    if len(keys) == 0 or keys.null_count or codes.null_count:
+        return False
+    return bool(codes[len(keys) - 1].as_py() == len(keys) - 1 == pc.max(codes).as_py())
+
+
+def _check_key(table: pa.Table, key: str, what: str, *, unique: bool) -> None:
     column = table.column(key)
     missing = column.null_count + (pc.sum(pc.equal(column, "")).as_py() or 0)
     if missing:
         raise StoreError(f"{missing} {what} rows have no {key}", remedy=_DEFECT)
-    if len(pc.unique(column)) != table.num_rows:
+    if not unique and len(pc.unique(column)) != table.num_rows:
         counts = column.value_counts()
         repeated = counts.filter(pc.greater(counts.field("counts"), 1)).field("values")
         raise StoreError(f"{len(repeated)} {what} ids are there more than once: {_few(repeated)}", remedy=_DEFECT)
@@ -97,13 +112,13 @@ def _check_known(table: pa.Table, column: str, known: Iterable[str], key: str, w
     _refuse(table, pc.invert(found), key, f"unknown {column} of {what}", column)
 
 
-def _check_evidence(edges: pa.Table, evidence: pa.Table) -> None:
+def _check_evidence(edges: pa.Table, evidence: pa.Table, flat: pa.ChunkedArray, founded: bool) -> None:
     lists = edges.column("evidence_ids")
     bare = pc.equal(pc.fill_null(pc.list_value_length(lists), 0), 0)
     _refuse(edges, bare, "edge_id", "an edge has no evidence", "relation")
-    flat = pc.list_flatten(lists)
-    lost = flat.filter(pc.invert(pc.is_in(flat, value_set=_values(evidence.column("evidence_id")))))
-    if len(lost):
+    known = None if founded else pc.is_in(flat, value_set=_values(evidence.column("evidence_id")))
+    if known is not None and not pc.all(known).as_py():
+        lost = flat.filter(pc.invert(known))
         raise StoreError(f"edges name {len(lost)} evidence ids that are not there: {_few(lost)}", remedy=_DEFECT)
     if pc.any(pc.match_substring(flat, SEPARATOR)).as_py():
         raise StoreError(f"an evidence id holds a {SEPARATOR!r}", remedy=_DEFECT)

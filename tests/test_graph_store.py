@@ -19,7 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from raydex.cluster import graph_store
-from raydex.cluster.graph_schema import ddl
+from raydex.cluster.graph_schema import _is_closed, ddl
 from raydex.cluster.graph_store import Graph, Marker, build_graph, open_graph
 from raydex.ir.errors import ConfigError, StoreError
 from raydex.ir.ids import edge_id
@@ -402,6 +402,17 @@ def test_a_process_that_used_both_stores_exits_with_0_ten_times(tmp_path: Path) 
                 graph.close()
         """)
         assert (done.returncode, done.stderr) == (0, "")
+
+
+KEYS = st.lists(st.sampled_from(["a", "b", "c", "d", None]), max_size=4)
+
+
+@given(st.lists(KEYS, min_size=1, max_size=4), st.lists(KEYS, min_size=1, max_size=3))
+def test_one_hash_table_tells_whether_keys_are_unique_and_all_uses_known(keys: list[list[str]], uses: list[list[str]]) -> None:
+    columns = [pa.chunked_array([pa.array(chunk, pa.string()) for chunk in chunks]) for chunks in (keys, uses)]
+    flat_keys, flat_uses = (list(itertools.chain(*chunks)) for chunks in (keys, uses))
+    expected = None not in flat_keys and len(set(flat_keys)) == len(flat_keys) and set(flat_uses) <= set(flat_keys)
+    assert _is_closed(columns[0], [columns[1]]) == expected
 
 
 def test_canonical_edge_ids_are_unique_over_relations() -> None:
