@@ -211,7 +211,7 @@ class IndexRun:
         """Page ranges of long PDFs first, over all workers: one 2,000-page file must not hold the whole run up."""
         from raydex.jobs.pdf_ranges import find_long_pdfs, parse_ranges
 
-        rows = find_long_pdfs(plan.work)
+        rows = find_long_pdfs(plan.work, self.settings.run.pdf_fan_out_pages)
         if not rows:
             return
         clock = time.perf_counter()

@@ -24,7 +24,7 @@ from raydex.kernels.parse import rejected
 from raydex.kernels.pdf import merge_ranges
 from raydex.kernels.request import ParseRequest
 
-FEWEST_BYTES = 100_000
+PAGE_BYTES = 500  # no page of a real PDF takes less
 HEAD = 1_024
 IDENTITY = ("record_id", "path", "uri", "repository", "content_hash")
 RANGES = pa.schema([*((name, pa.string()) for name in IDENTITY), ("first", pa.int64()), ("last", pa.int64())])
@@ -32,11 +32,11 @@ RANGES_READ = tuple(RANGES.names)
 PARTS = pa.schema([("record_id", pa.string()), ("first", pa.int64()), ("part", pa.string())])
 
 
-def find_long_pdfs(work: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Rows that may be PDFs of many pages, by size and first bytes; the workers count the pages."""
+def find_long_pdfs(work: list[dict[str, Any]], pages: int) -> list[dict[str, Any]]:
+    """Rows that may be PDFs of at least `pages` pages, by size and first bytes; the workers count them."""
     found = []
     for row in work:
-        if row["start"] != "parse" or row["reject_class"] or row["size"] < FEWEST_BYTES:
+        if row["start"] != "parse" or row["reject_class"] or row["size"] < PAGE_BYTES * pages:
             continue
         if row["uri"].startswith("file:"):
             try:

@@ -16,10 +16,12 @@ settings.register_profile("raydex", deadline=None)
 settings.load_profile("raydex")
 
 
-@pytest.hookimpl(tryfirst=True)
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Engine tests are one group: they run one after the other in one worker."""
+    if item.get_closest_marker("slow"):
+        item.add_marker(pytest.mark.xdist_group("engines"))
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Engine tests first and in one group, so that the quick ones fill the other worker meanwhile."""
+    """Engine tests first, so that the quick ones fill the other worker meanwhile."""
     items.sort(key=lambda item: item.get_closest_marker("slow") is None)
-    for item in items:
-        if item.get_closest_marker("slow"):
-            item.add_marker(pytest.mark.xdist_group("engines"))

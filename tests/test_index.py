@@ -259,3 +259,57 @@ def test_readers_work_on_a_read_only_lake(copy: tuple[Path, Path]) -> None:
     after = {path: path.stat().st_mtime_ns for path in lake.rglob("*") if path.is_file()}
     assert {path.relative_to(lake).parts[0] for path in before.keys() ^ after.keys()} <= {"stores"}
     assert all(after[path] == time for path, time in before.items() if "vectors.db" not in str(path))
+
+
+def test_plain_functions_give_the_same_tables(built: dict[str, Any], tmp_path: Path, settings: Settings) -> None:
+    from datetime import UTC, datetime
+
+    from raydex.cluster.lake import load_ledger
+    from raydex.ir.tables import RECORD_TABLES
+    from raydex.jobs.chunk_stage import ChunkWorker
+    from raydex.jobs.context import RunContext, stage_fingerprints
+    from raydex.jobs.digest import table_rows
+    from raydex.jobs.embed_stage import EmbedWorker
+    from raydex.jobs.epochs import EpochCommitter
+    from raydex.jobs.parse_stage import ParseWorker
+    from raydex.jobs.plan import make_plan, number_epochs, work_tables
+    from raydex.jobs.sources import open_source
+
+    lake = Lake(tmp_path / "lake")
+    prints = stage_fingerprints(settings)
+    plan = make_plan(lake, [open_source(str(built["corpus"]))], load_ledger(lake), settings, prints)
+    expected = number_epochs(plan.work, 1, 5)
+    context = RunContext(str(lake.root), "run_plain", settings.workspace, settings, prints, datetime.now(UTC), str(lake.objects))
+    committer = EpochCommitter(context, expected, {})
+    workers = [ParseWorker(context), ChunkWorker(context), EmbedWorker(context)]
+    for batch in reversed(work_tables(plan.work, 3)):
+        for worker in workers:
+            batch = worker(batch)
+        committer.add(batch)
+    assert not committer.waiting
+    other = Lake.open(built["lake"])
+    for name in ("records", *RECORD_TABLES):
+        mine, theirs = table_rows(lake, name), table_rows(other, name)
+        if name == "embeddings":
+            assert mine.drop_columns(["vector"]).equals(theirs.drop_columns(["vector"]))
+        else:
+            assert mine.equals(theirs), name
+
+
+def test_page_ranges_of_a_long_pdf_make_the_same_rows(tmp_path: Path, settings: Settings, engine: None) -> None:
+    from raydex.jobs.digest import table_rows
+    from tests.corpus import write_pdf
+
+    corpus = tmp_path / "papers"
+    corpus.mkdir()
+    write_pdf(corpus / "long.pdf", ["A heading of the chapter", "Some text about pumps", "More text about valves"], 7)
+    (corpus / "broken.pdf").write_bytes(b"%PDF-1.7\n" + b"no objects at all " * 500)
+    plain = settings.model_copy(update={"run": settings.run.model_copy(update={"project": False, "load_graph": False})})
+    fanned = settings.model_copy(update={"run": plain.run.model_copy(update={"pdf_fan_out_pages": 3, "pdf_range_pages": 2})})
+    said: list[str] = []
+    first = run(corpus, tmp_path / "whole", plain)
+    second = run(corpus, tmp_path / "fanned", fanned, say=said.append)
+    assert any("1 long PDFs were parsed as 4 page ranges" in text for text in said)
+    assert first["rejects"] == second["rejects"] == {"invalid_input": 1}
+    for name in ("documents", "pages", "blocks", "chunks"):
+        assert table_rows(Lake.open(tmp_path / "whole"), name).equals(table_rows(Lake.open(tmp_path / "fanned"), name)), name
