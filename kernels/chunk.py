@@ -77,4 +77,4 @@ def _check_text(source: ChunkSource) -> None:
                 raise InputError(f"block {block.ordinal} is not valid Unicode text: {error.reason}", place=source.path) from error
 
 
-__all__ = ["CHUNK_VERSION", "ChunkOptions", "ChunkSource", "Strategy", "chunk", "is_code", "strategy_name"]
+__all__ = ["CHUNK_VERSION", "STRATEGIES", "ChunkOptions", "ChunkSource", "Strategy", "chunk", "is_code", "strategy_name"]

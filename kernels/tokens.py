@@ -153,33 +153,26 @@ class Tokenizer:
         if not missing:
             return [known[word] for word in words]
         if len(known) + len(missing) > _CACHED_WORDS:
-            known.clear()
+            # a new one: a caller further up may still read from the old
+            known = self._counts = {}
             missing = set(words)
         fresh = dict(zip(missing, self._encode_lengths(list(missing)), strict=True))
         known.update((word, count) for word, count in fresh.items() if len(word) <= _CACHED_WORD_CHARS)
         return [fresh[word] if word in fresh else known[word] for word in words]
 
     def _encode_lengths(self, words: list[str]) -> list[int]:
+        counts = [0] * len(words)
         pieces: list[str] = []
         owners: list[int] = []
         for at, word in enumerate(words):
-            if self._isolates and len(word) > _CACHED_WORD_CHARS and not self._holds_added(word):
-                parts = _PART.findall(word)
-                if len(parts) > 1:
-                    pieces.extend(parts)
-                    owners.extend([at] * len(parts))
-                    continue
+            parts = _PART.findall(word) if self._isolates and len(word) > _CACHED_WORD_CHARS and not self._holds_added(word) else []
+            if len(parts) > 1:
+                counts[at] = sum(self._each(parts))
+                continue
             for start in range(0, len(word), _PIECE_CHARS):
                 pieces.append(word[start : start + _PIECE_CHARS])
                 owners.append(at)
-        if len(pieces) > len(words) * 2:
-            distinct = list(set(pieces))
-            known = dict(zip(distinct, self._lengths(distinct), strict=True))
-            lengths = [known[piece] for piece in pieces]
-        else:
-            lengths = self._lengths(pieces)
-        counts = [0] * len(words)
-        for owner, length in zip(owners, lengths, strict=True):
+        for owner, length in zip(owners, self._lengths(pieces), strict=True):
             counts[owner] += length
         return counts
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from chunk_laws import check_laws, leaves
 
-from raydex.kernels.chunk import ChunkOptions, ChunkSource, chunk
+from raydex.kernels.chunk import STRATEGIES, ChunkOptions, ChunkSource, chunk
 from raydex.kernels.parse import parse
 from raydex.kernels.request import ParseRequest
 from raydex.kernels.tokens import load_tokenizer
@@ -39,7 +39,7 @@ def source(data: bytes, path: str, media_type: str) -> ChunkSource:
 @pytest.mark.parametrize("data", case("b41-chunk-repeats", "repeat.txt", REPEATED))
 @pytest.mark.parametrize("max_tokens", [40, 64, 128])
 @pytest.mark.parametrize("overlap", [0, 10])
-@pytest.mark.parametrize("strategy", ["structure", "fixed", "recursive"])
+@pytest.mark.parametrize("strategy", sorted(STRATEGIES))
 def test_repeated_text(data: bytes, max_tokens: int, overlap: int, strategy: str) -> None:
     text = data.decode()
     document = source(data, "repeat.txt", "text/plain")
@@ -78,7 +78,7 @@ def test_headings_over_the_limit_and_long_tables(data: bytes) -> None:
 
 
 @pytest.mark.parametrize("data", case("b44-embed-truncation", "long.txt", LONG))
-@pytest.mark.parametrize("strategy", ["structure", "fixed", "recursive"])
+@pytest.mark.parametrize("strategy", sorted(STRATEGIES))
 def test_no_text_is_beyond_the_models_reach(data: bytes, strategy: str) -> None:
     document = source(data, "long.txt", "text/plain")
     found = leaves(chunk(document, ChunkOptions(strategy), TOKENIZER))

@@ -13,6 +13,7 @@ from raydex.ir.document import Block
 from raydex.ir.errors import ConfigError, InputError
 from raydex.ir.ids import content_hash, edge_id
 from raydex.ir.locator import Locator
+from raydex.kernels import chunk as module
 from raydex.kernels.chunk import ChunkOptions, chunk
 from raydex.kernels.tokens import Tokenizer, load_tokenizer
 
@@ -24,7 +25,7 @@ CELLS = st.lists(st.sampled_from(["part-1", "5 bar", "check", "电池", "x" * 60
 TABLES = st.lists(CELLS, max_size=12).map(lambda rows: "\n".join(" | ".join(row) for row in rows))
 SHAPES = st.lists(st.tuples(KINDS, TEXTS | TABLES, st.integers(1, 4)), max_size=14)
 TITLES = st.sampled_from(["T", "long title " * 9, ""])
-STRATEGIES = st.sampled_from(["structure", "fixed", "recursive"])
+STRATEGIES = st.sampled_from(sorted(module.STRATEGIES))
 
 
 @given(

@@ -64,7 +64,7 @@ def test_memory_of_words_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_CACHED_WORDS", 1000)
     tokenizer = Tokenizer(tokenizer_path())
     for start in range(0, 5000, 400):
-        words = [f"{n:x}" for n in range(start, start + 400)]
+        words = [f"{n:x}" for n in range(start, start + 400)] + [f"{start}," * 40, "a", "b"]
         assert tokenizer.count(" ".join(words)) == tokenizer.exact([" ".join(words)])[0] - 2
         assert len(tokenizer._counts) <= 1000
 
