@@ -57,7 +57,7 @@ def source_row(source: Source) -> dict[str, Any]:
 def finalize(lake: Lake, context: RunContext, sources: list[Source], say: Say, seconds: dict[str, float]) -> dict[str, Any]:
     """Projects, loads, checks and completes the next generation. Returns {stages, stores} for the summary."""
     from raydex.jobs.documents import register
-    from raydex.jobs.load import load_graph, load_vectors
+    from raydex.jobs.load import drop_old_graphs, load_graph, load_vectors
     from raydex.jobs.projection import run_projection
     from raydex.jobs.verify import check_generation
 
@@ -117,6 +117,7 @@ def finalize(lake: Lake, context: RunContext, sources: list[Source], say: Say, s
     fault_point("finalize.register:before")
     register(lake, context, generation, before.epoch if before else 0)
     complete_generation(lake, generation)
+    drop_old_graphs(lake, settings.stores.keep_generations)
     say(f"Generation {generation.number} is complete: {len(checks)} checks passed.")
     return {"stages": stages, "stores": stores}
 

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from raydex.cluster.delta import list_data_files, read_data_file, read_delta
-from raydex.cluster.lake import Generation, Lake
+from raydex.cluster.lake import Generation, Lake, kept_generations
 from raydex.ir.errors import StoreError
 from raydex.ir.locator import Locator
 from raydex.jobs.context import RunContext
@@ -169,8 +169,8 @@ def _vector_row(chunk: dict[str, Any], vector: Any, heads: dict[str, str], about
     }
 
 
-def load_graph(lake: Lake, generation: Generation, settings_keep: int = 3) -> tuple[dict[str, Any], dict[str, float]]:
-    """(cursor, figures): a fresh graph file for `generation`; files of generations that are no longer kept go."""
+def load_graph(lake: Lake, generation: Generation) -> tuple[dict[str, Any], dict[str, float]]:
+    """(cursor, figures): a fresh graph file for `generation`."""
     from raydex.cluster.graph_store import Marker, build_graph
 
     clock = time.perf_counter()
@@ -180,8 +180,14 @@ def load_graph(lake: Lake, generation: Generation, settings_keep: int = 3) -> tu
     marker = Marker(generation=generation.number, source_manifest=generation.source_manifest, projection_hash=generation.projection_hash)
     path = Path(lake.root) / name
     counts = build_graph(path, tables["nodes"], tables["edges"], tables["evidence"], marker)
-    for old in sorted(lake.stores.glob("graph-*.lbug"))[: -max(settings_keep, 1)]:
-        old.unlink(missing_ok=True)
     cursor = {"path": name, "generation": generation.number, "nodes": counts.nodes, "edges": counts.edges}
     rows = counts.nodes + counts.edges
     return cursor, {"rows_in": rows, "rows_out": rows, "seconds": time.perf_counter() - clock}
+
+
+def drop_old_graphs(lake: Lake, keep: int) -> None:
+    """Graph files that none of the newest `keep` complete generations, nor the active one, names."""
+    kept = {generation.cursors.get("graph", {}).get("path") for generation in kept_generations(lake, keep)}
+    for file in lake.stores.glob("graph-*.lbug"):
+        if f"stores/{file.name}" not in kept:
+            file.unlink(missing_ok=True)
