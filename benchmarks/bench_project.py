@@ -129,7 +129,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         inputs, relations = make_tables(folder, given.files, given.calls, given.syntax)
-        print(f"{given.files} files, {relations} relations between symbols, {given.files * given.syntax} rows between nodes")
+        print(f"{given.files} files, {relations} relations between symbols, {given.files * given.syntax} rows between nodes", flush=True)
         clock = time.perf_counter()
         settings = SparkSettings(settings=dict(item.split("=", 1) for item in given.set))
         with open_spark(folder / "spark", given.cores, given.memory, settings) as spark:

@@ -7,6 +7,7 @@ and when the session is stopped its JVM is gone, so that another one may be star
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import subprocess
@@ -175,28 +176,44 @@ def spark_session(work_dir: Path, cores: int | None = None, memory: str = "2g", 
             if threading.current_thread() is threading.main_thread():
                 signal.signal(signal.SIGINT, interrupt)
     context.setLogLevel("WARN")
+    # pyspark prints every error that it raises a second time, as JSON
+    logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL + 1)
     context.setCheckpointDir(str(work_dir / "checkpoints"))
     return SparkSession(context)
 
 
 def stop_session(spark: SparkSession) -> None:
     """Stops the session and its JVM, and waits until that is gone."""
+    from py4j.protocol import Py4JError
     from pyspark import SparkContext
+    from pyspark.sql import SparkSession
 
     gateway = spark.sparkContext._gateway
-    spark.stop()
-    SparkContext._gateway = SparkContext._jvm = None  # type: ignore[attr-defined]
-    _stop_gateway(gateway)
+    try:
+        spark.stop()
+    except (Py4JError, OSError):
+        # the JVM has died: what is left to stop is on this side
+        SparkSession._instantiatedSession = SparkSession._activeSession = None  # type: ignore[attr-defined]
+    finally:
+        SparkContext._gateway = SparkContext._jvm = SparkContext._active_spark_context = None  # type: ignore[attr-defined]
+        _stop_gateway(gateway)
 
 
 @contextmanager
 def open_spark(
     work_dir: Path, cores: int | None = None, memory: str = "2g", settings: SparkSettings | None = None
 ) -> Iterator[SparkSession]:
-    """`spark_session` for the length of a `with` block."""
+    """`spark_session` for the length of a `with` block. What fails in Spark leaves the block as StoreError that names the log."""
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
     spark = spark_session(work_dir, cores, memory, settings)
     try:
         yield spark
+    except (PySparkException, Py4JError, ConnectionError) as error:
+        reason = next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)[:_LOG_CHARS]
+        log = work_dir.absolute() / "spark.log"
+        raise StoreError(f"Spark failed: {reason}", place=str(log), remedy="Read the log; with more memory set spark.memory") from error
     finally:
         stop_session(spark)
 

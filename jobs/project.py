@@ -28,9 +28,11 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 MAX_PROBLEMS = 10_000
-SMALL_BYTES = 64_000_000
+SMALL_BYTES = 8_000_000
 PARTITION_BYTES = 32_000_000
 TASK_BYTES = 2_000_000
+# groups that one task aggregates by hash; Spark's own 128 would sort every list of evidence
+GROUPS_A_TASK = 1_000_000
 PROBLEMS = pa.schema(
     [
         ("problem", pa.string()),
@@ -100,8 +102,8 @@ def project(
     if wanted is None:
         stored(rank_nodes(merged, edges), out / "ranks")
     files = {name: _parts(out / ("merged" if name == "nodes" else name)) for name in PROJECT_TABLES}
-    counts = {name: sum(batch.num_rows for batch in read_stamped(name, files[name], stamp)) for name in PROJECT_TABLES}
-    hashed = projection_hash({name: read_stamped(name, files[name], stamp) for name in HASHED_TABLES})
+    counts = {"ranks": sum(pq.read_metadata(file).num_rows for file in files["ranks"])}
+    hashed = projection_hash({name: _counted(name, read_stamped(name, files[name], stamp), counts) for name in HASHED_TABLES})
     problems, problem_counts = find_problems(files["nodes"], _parts(out / "relations"))
     return ProjectOutputs(files, counts, problems, problem_counts, hashed, stamp)
 
@@ -115,9 +117,18 @@ def tune(spark: SparkSession, size: int) -> None:
     spark.conf.set("spark.sql.shuffle.partitions", str(partitions))
     spark.conf.set("spark.sql.files.minPartitionNum", str(partitions))
     spark.conf.set("spark.sql.files.openCostInBytes", str(64_000))
+    spark.conf.set("spark.sql.objectHashAggregate.sortBased.fallbackThreshold", str(GROUPS_A_TASK))
     spark.conf.set("spark.sql.adaptive.enabled", str(not small).lower())
     spark.conf.set("spark.sql.codegen.wholeStage", str(not small).lower())
     spark.conf.set("spark.sql.codegen.factoryMode", "NO_CODEGEN" if small else "FALLBACK")
+
+
+def _counted(name: str, batches: Iterator[pa.RecordBatch], counts: dict[str, int]) -> Iterator[pa.RecordBatch]:
+    """The batches as they come; when they have ended `counts[name]` is their number of rows."""
+    counts[name] = 0
+    for batch in batches:
+        counts[name] += batch.num_rows
+        yield batch
 
 
 def _parts(folder: Path) -> tuple[Path, ...]:

@@ -62,9 +62,9 @@ def add_ids(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     fields = _Fields()
     paths: dict[str, tuple[str, str]] = {}
     for batch in batches:
-        source, target, relation, record, locator, excerpt, revision, path = (
+        source, target, relation, record, locator, excerpt, revision, path, line = (
             batch.column(name).to_pylist()
-            for name in ("source", "target", "relation", "record_id", "locator", "excerpt_hash", "revision", "path")
+            for name in ("source", "target", "relation", "record_id", "locator", "excerpt_hash", "revision", "path", "line")
         )
         for at, (place, hashed) in enumerate(zip(locator, excerpt, strict=True)):
             if place is None or hashed is None:
@@ -72,11 +72,13 @@ def add_ids(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
                 if known is None:
                     known = paths[path[at]] = (str(Locator(member=path[at])), content_hash(path[at].encode("utf-8", "surrogatepass")))
                 locator[at], excerpt[at] = known
+                line[at] = None
         made = {
             "edge_id": fields.ids("edg", source, target, relation),
             "evidence_id": fields.ids("evd", record, locator, excerpt, revision),
             "locator": locator,
             "excerpt_hash": excerpt,
+            "line": line,
         }
         columns = [pa.array(made[f.name], f.type) if f.name in made else batch.column(f.name).cast(f.type) for f in _IDENTIFIED]
         yield pa.RecordBatch.from_arrays(columns, schema=_IDENTIFIED)
@@ -117,7 +119,10 @@ def check_relations(identified: DataFrame, nodes: DataFrame) -> DataFrame:
 
 
 def make_edges(checked: DataFrame) -> DataFrame:
-    """Relations without a problem → edges: the best confidence, evidence ids sorted. The record is the first one by id."""
+    """Relations without a problem → edges: the best confidence, evidence ids sorted. The record is the first one by id.
+
+    Lists are made distinct after they are collected: nearly all have one item, for which a set costs more than twice as much.
+    """
     from pyspark.sql import functions as F
 
     order = F.create_map(*[F.lit(part) for at, name in enumerate(CONFIDENCE_ORDER) for part in (name, at)])
@@ -127,7 +132,7 @@ def make_edges(checked: DataFrame) -> DataFrame:
         .groupBy("edge_id", "source", "target", "relation")
         .agg(
             names[F.min(order[F.col("confidence")])].alias("confidence"),
-            F.sort_array(F.collect_set("evidence_id")).alias("evidence_ids"),
+            F.sort_array(F.array_distinct(F.collect_list("evidence_id"))).alias("evidence_ids"),
             F.min(F.struct("record_id", "revision")).alias("first"),
         )
         .select(
@@ -142,14 +147,13 @@ def make_evidence(checked: DataFrame) -> DataFrame:
     """Relations without a problem → evidence, one row an id; the rules of all edges that stand on it, sorted, with commas between."""
     from pyspark.sql import functions as F
 
-    same = ("locator", "excerpt_hash", "revision", "cas_uri", "path")
+    # what an id is made of is equal wherever the id is: as keys these columns cost least
+    same = ("record_id", "locator", "excerpt_hash", "revision", "cas_uri", "path", "line")
+    rules = F.array_join(F.sort_array(F.array_distinct(F.collect_list("rule"))), ",").alias("rule")
     return (
         checked.where(F.col("problem").isNull())
-        .groupBy("evidence_id", F.col("record_id"))
-        .agg(
-            *[F.min(name).alias(name) for name in (*same, "line")],
-            F.array_join(F.sort_array(F.collect_set("rule")), ",").alias("rule"),
-        )
+        .groupBy("evidence_id", *same)
+        .agg(rules)
         .select(
             "evidence_id",
             F.col("record_id").alias("source_record_id"),

@@ -124,6 +124,32 @@ def test_the_hash_is_of_rows_and_not_of_their_order() -> None:
     assert hashed([]) == projection_hash({"nodes": [], "edges": [], "evidence": []})
 
 
+def test_ids_of_whole_columns_are_those_of_one_row() -> None:
+    from raydex.jobs.project_graph import add_ids
+
+    rows = [
+        {
+            "source": "a",
+            "target": "bü",
+            "relation": "CALLS",
+            "record_id": "r1",
+            "locator": "char=0-1;line=3-3",
+            "excerpt_hash": "h",
+            "line": 3,
+        },
+        {"source": "ab", "target": "ü", "relation": "CALLS", "record_id": "r1", "locator": None, "excerpt_hash": "h", "line": 4},
+        {"source": "a", "target": "", "relation": "IMPORTS", "record_id": "r1", "locator": "char=0-1", "excerpt_hash": None, "line": 5},
+    ]
+    given = [{**row, "confidence": "EXTRACTED", "rule": "x", "revision": "v", "cas_uri": "cas:v", "path": "p;1.py"} for row in rows]
+    made = [row for batch in add_ids([pa.RecordBatch.from_pylist(given)]) for row in batch.to_pylist()]
+    for row in made:
+        assert row["edge_id"] == edge_id(row["source"], row["target"], row["relation"])
+        assert row["evidence_id"] == evidence_id(row["record_id"], row["locator"], row["excerpt_hash"], row["revision"])
+    assert [row["line"] for row in made] == [3, None, None]
+    assert made[1]["locator"] == made[2]["locator"] == str(Locator(member="p;1.py"))
+    assert made[1]["excerpt_hash"] == made[2]["excerpt_hash"] == content_hash(b"p;1.py")
+
+
 @pytest.mark.slow
 def test_calls_across_files(dock: Seen) -> None:
     stations, bikes, api = ("service/dock/stations.py:", "service/dock/bikes.py:", "service/dock/api.py:")

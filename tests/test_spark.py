@@ -187,3 +187,17 @@ def test_a_session_from_start_to_stop(tmp_path: Path, capfd: pytest.CaptureFixtu
     printed = capfd.readouterr()
     assert printed.out == "" and printed.err == ""
     assert (tmp_path / "first work" / "spark.log").stat().st_size > 0
+
+
+@pytest.mark.slow
+def test_what_fails_in_spark_and_a_jvm_that_dies_are_store_errors(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(StoreError, match=r"spark\.log.*no_such_table"), open_spark(tmp_path, cores=1, memory="1g") as spark:
+        spark.sql("select * from no_such_table")
+    with pytest.raises(StoreError, match="Spark failed"), open_spark(tmp_path, cores=1, memory="1g") as spark:
+        spark.sparkContext._gateway.proc.kill()
+        spark.sparkContext._gateway.proc.wait()
+        spark.range(3).count()
+    with open_spark(tmp_path, cores=1, memory="1g") as spark:
+        assert spark.range(3).count() == 3
+    printed = capfd.readouterr()
+    assert printed.out == "" and printed.err == ""
