@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import logging
 import os
+import signal
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -20,6 +22,7 @@ def ray_session(address: str = "", cpus: int = 0, object_store_bytes: int = 0) -
     import ray
 
     started = not ray.is_initialized()
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     if started:
         options: dict[str, object] = {"logging_level": logging.ERROR, "log_to_driver": False}
         if address:
@@ -36,6 +39,9 @@ def ray_session(address: str = "", cpus: int = 0, object_store_bytes: int = 0) -
             raise StoreError(
                 f"Ray did not start: {error}", remedy="Check ray.address, free memory and /dev/shm; `raydex doctor` tells"
             ) from error
+    if started and threading.current_thread() is threading.main_thread():
+        for number, handler in handlers.items():  # Ray puts its own in place, which end the process at once
+            signal.signal(number, handler)
     quiet_data()
     try:
         yield ray.cluster_resources()
@@ -53,4 +59,4 @@ def quiet_data() -> None:
     context.enable_operator_progress_bars = False
     context.execution_options.preserve_order = False
     context.max_errored_blocks = 0
-    logging.getLogger("ray.data").setLevel(logging.WARNING)
+    logging.getLogger("ray.data").setLevel(logging.ERROR)

@@ -328,6 +328,9 @@ def main() -> None:
     except Stopped as stopped:
         sys.stderr.write("raydex: stopped; run the same command again to go on\n")
         sys.exit(stopped.code)
+    except SystemExit as stop:
+        # while Ray starts, its own handler turns SIGTERM into an exit with the bare number
+        sys.exit(128 + signal.SIGTERM if stop.code == signal.SIGTERM else stop.code)
     except BrokenPipeError:
         sys.stderr.close()
         sys.exit(0)

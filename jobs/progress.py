@@ -47,6 +47,7 @@ class ProgressView:
         self.enabled = enabled
         self.started = time.monotonic()
         self.lines = 0
+        self.shown: dict[str, list[int]] | None = None
         self.terminal = stream.isatty()
 
     @contextmanager
@@ -86,8 +87,9 @@ class ProgressView:
                 self.stream.write(f"\x1b[{self.lines}F\x1b[J")
             self.stream.write("\n".join(lines) + "\n")
             self.lines = len(lines)
-        else:
+        elif counts != self.shown:
             self.stream.write(" | ".join(line.strip() for line in lines) + "\n")
+        self.shown = {stage: list(values) for stage, values in counts.items()}
         self.stream.flush()
 
 
