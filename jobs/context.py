@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
 import orjson
 
@@ -33,8 +31,6 @@ class RunContext:
     fingerprints: dict[str, str]
     written_at: datetime
     objects_uri: str
-    generation: int = 0
-    extra: dict[str, Any] = field(default_factory=dict)
 
     @property
     def tables(self) -> str:
@@ -61,7 +57,3 @@ def stage_fingerprints(settings: Settings) -> dict[str, str]:
         "embed": digest("embed", EMBED_VERSION, model)[:16],
         "project": digest("project", PROJECT_VERSION)[:16],
     }
-
-
-def config_hash(settings: Settings) -> str:
-    return hashlib.sha256(orjson.dumps(settings.model_dump(mode="json"), option=orjson.OPT_SORT_KEYS)).hexdigest()[:16]

@@ -8,7 +8,7 @@ import sys
 import tempfile
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -119,10 +119,3 @@ def check_git() -> Finding:
     if shutil.which("git"):
         return Finding("git", "ok", "repository names and commits are read")
     return Finding("git", "note", "not found: repositories are indexed as plain folders", "Install git")
-
-
-def installed(package: str) -> str | None:
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return None

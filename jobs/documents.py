@@ -21,7 +21,7 @@ def registry_url(lake: Lake, configured: str) -> str:
 def register(lake: Lake, context: RunContext, generation: Generation, since_epoch: int) -> None:
     """Brings the registry up to a new generation: documents of epochs after `since_epoch`, and all that are gone."""
     ledger = load_ledger(lake)
-    counts = _chunk_counts(Reader(lake, generation))
+    counts = _rows_by_record(Reader(lake, generation), "chunks")
     titles = {
         row["record_id"]: row["title"] for row in Reader(lake, generation).rows("documents", columns=["record_id", "title"]).to_pylist()
     }
@@ -48,8 +48,8 @@ def register(lake: Lake, context: RunContext, generation: Generation, since_epoc
         record_statuses(engine, context.run_id, context.written_at, generation.number, cursor.get("collection", ""), rows, gone)
 
 
-def _chunk_counts(reader: Reader) -> Counter[str]:
-    table = reader.rows("chunks", columns=["record_id"])
+def _rows_by_record(reader: Reader, name: str) -> Counter[str]:
+    table = reader.rows(name, columns=["record_id"])
     counts = table.group_by("record_id").aggregate([([], "count_all")])
     return Counter(dict(zip(counts.column("record_id").to_pylist(), counts.column("count_all").to_pylist())))
 
@@ -58,8 +58,8 @@ def list_documents(root: Path, registry: str = "") -> dict[str, Any]:
     """{documents, mismatches}: every record of the lake with chunks, vectors and state; `note` names a mismatch with the registry."""
     reader = open_reader(root)
     held = vector_counts(reader)
-    chunks = _chunk_counts(reader)
-    wanted = _wanted_vectors(reader)
+    chunks = _rows_by_record(reader, "chunks")
+    wanted = _rows_by_record(reader, "embeddings")
     ledger = {row["record_id"]: row for row in reader.rows("records").to_pylist()}
     titles = {row["record_id"]: row["title"] for row in reader.rows("documents", columns=["record_id", "title"]).to_pylist()}
     url = registry_url(reader.lake, registry)
@@ -102,12 +102,6 @@ def _sort_key(row: dict[str, Any]) -> tuple[str, str]:
     return (row["source_name"] or "", row["path"] or "")
 
 
-def _wanted_vectors(reader: Reader) -> Counter[str]:
-    table = reader.rows("embeddings", columns=["record_id"])
-    counts = table.group_by("record_id").aggregate([([], "count_all")])
-    return Counter(dict(zip(counts.column("record_id").to_pylist(), counts.column("count_all").to_pylist())))
-
-
 def vector_counts(reader: Reader) -> Counter[str]:
     """record_id → vectors visible in the store; from the pinned table when the store is held by a writer."""
     from raydex.cluster.store_lock import Busy
@@ -122,4 +116,4 @@ def vector_counts(reader: Reader) -> Counter[str]:
         with VectorStore(vector_uri(reader, cursor), cursor["collection"], cursor["dimension"]) as store:
             return Counter(owners.get(key, "") for key in store.keys(reader.generation.number))
     except Busy:
-        return _wanted_vectors(reader)
+        return _rows_by_record(reader, "embeddings")
