@@ -99,16 +99,17 @@ def plan_for(source: Path, lake_root: Path) -> tuple[Any, list[Any]]:
     from raydex.cluster.lake import Lake, load_ledger
     from raydex.configs.settings import load_settings
     from raydex.jobs.context import RunContext, stage_fingerprints
-    from raydex.jobs.plan import make_plan, number_epochs, work_tables
+    from raydex.jobs.plan import make_plan
     from raydex.jobs.sources import open_source
+    from raydex.jobs.work import number_epochs, work_tables
 
     settings = load_settings()
     lake = Lake(lake_root)
     prints = stage_fingerprints(settings)
     plan = make_plan(lake, [open_source(str(source), name="bench")], load_ledger(lake), settings, prints)
-    number_epochs(plan.work, 1, 2_000)
+    work, _ = number_epochs(plan.work, 1, 2_000)
     context = RunContext(str(lake.root), "run_bench", "default", settings, prints, datetime.now(UTC), str(lake.root / "objects"))
-    return context, work_tables(plan.work, settings.stages.parse.batch_size)
+    return context, work_tables(work, settings.stages.parse.batch_size)
 
 
 def plain_worker(context: Any, inbox: Any, outbox: Any) -> None:

@@ -19,6 +19,8 @@ def ray_session(address: str = "", cpus: int = 0, object_store_bytes: int = 0) -
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
     os.environ.setdefault("RAY_DATA_DISABLE_PROGRESS_BARS", "1")
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    # Ray's native part writes to the terminal of the driver; what ends a run comes as an exception
+    os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")
     import ray
 
     started = not ray.is_initialized()

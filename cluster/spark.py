@@ -199,15 +199,36 @@ def stop_session(spark: SparkSession) -> None:
         _stop_gateway(gateway)
 
 
+_kept: SparkSession | None = None
+
+
+@contextmanager
+def keep_spark(
+    work_dir: Path, cores: int | None = None, memory: str = "2g", settings: SparkSettings | None = None
+) -> Iterator[SparkSession]:
+    """A session that every `open_spark` of this process uses, whatever it asks for, until the block ends.
+
+    For a process that projects several times: a JVM that has compiled its classes is several times as fast as a new one.
+    """
+    global _kept
+    _kept = spark_session(work_dir, cores, memory, settings)
+    try:
+        yield _kept
+    finally:
+        session, _kept = _kept, None
+        stop_session(session)
+
+
 @contextmanager
 def open_spark(
     work_dir: Path, cores: int | None = None, memory: str = "2g", settings: SparkSettings | None = None
 ) -> Iterator[SparkSession]:
-    """`spark_session` for the length of a `with` block. What fails in Spark leaves the block as StoreError that names the log."""
+    """`spark_session` for the length of a `with` block, or the kept one. What fails in Spark leaves the block as StoreError that names the
+    log."""
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
-    spark = spark_session(work_dir, cores, memory, settings)
+    spark = _kept or spark_session(work_dir, cores, memory, settings)
     try:
         yield spark
     except (PySparkException, Py4JError, ConnectionError) as error:
@@ -215,7 +236,8 @@ def open_spark(
         log = work_dir.absolute() / "spark.log"
         raise StoreError(f"Spark failed: {reason}", place=str(log), remedy="Read the log; with more memory set spark.memory") from error
     finally:
-        stop_session(spark)
+        if spark is not _kept:
+            stop_session(spark)
 
 
 @contextmanager

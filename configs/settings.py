@@ -84,13 +84,13 @@ class StageSettings(Section):
     workers: int = Field(default=0, ge=0)
     cpus: float = Field(default=1.0, ge=0.0)
     gpus: float = Field(default=0.0, ge=0.0)
-    batch_size: int = Field(default=64, ge=1)
+    batch_size: int = Field(default=32, ge=1)
 
 
 class StagesSettings(Section):
-    parse: StageSettings = StageSettings(cpus=0.5, batch_size=64)
-    chunk: StageSettings = StageSettings(cpus=0.25, batch_size=64)
-    embed: StageSettings = StageSettings(workers=1, cpus=1.0, batch_size=64)
+    parse: StageSettings = StageSettings(cpus=0.5)
+    chunk: StageSettings = StageSettings(cpus=0.25)
+    embed: StageSettings = StageSettings()
 
 
 class RunSettings(Section):

@@ -76,7 +76,9 @@ NODE_KINDS: dict[str, NodeKind] = {
 _TYPES = ("class", "struct", "interface", "trait", "enum")
 _CALLABLES = ("function", "method", "property", "macro")
 _SCOPES = ("module", "package", "namespace", *_TYPES, "function", "method", "property")
-_CALLERS = ("module", "namespace", *_TYPES, *_CALLABLES, "field", "variable", "constant")
+# what a name that is called or extended may hold: `add = partial(plus, 1)`, `Base = make_base()`
+_HOLDERS = ("field", "variable", "constant")
+_CALLERS = ("module", "namespace", *_TYPES, *_CALLABLES, *_HOLDERS)
 
 
 def _pairs(sources: tuple[str, ...], targets: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
@@ -102,16 +104,18 @@ EDGE_KINDS: dict[str, EdgeKind] = {
             ),
             code=True,
         ),
-        EdgeKind("CALLS", "the source calls the target", _pairs(_CALLERS, _CALLABLES), code=True),
+        EdgeKind("CALLS", "the source calls the target", _pairs(_CALLERS, (*_CALLABLES, *_HOLDERS)), code=True),
         EdgeKind("IMPORTS", "the source imports the target", _pairs(("module",), SYMBOL_KINDS), code=True),
         EdgeKind("INSTANTIATES", "the source makes an instance of the target", _pairs(_CALLERS, _TYPES), code=True),
-        EdgeKind("INHERITS", "the source extends the target", _pairs(_TYPES, _TYPES), code=True),
-        EdgeKind("IMPLEMENTS", "the source implements the target", _pairs(_TYPES, ("interface", "trait", "class")), code=True),
+        EdgeKind("INHERITS", "the source extends the target", _pairs(_TYPES, (*_TYPES, "type_alias", *_HOLDERS)), code=True),
+        EdgeKind(
+            "IMPLEMENTS", "the source implements the target", _pairs(_TYPES, ("interface", "trait", "class", "type_alias")), code=True
+        ),
         EdgeKind(
             "OVERRIDES", "the source replaces the inherited target", _pairs(("method", "property"), ("method", "property")), code=True
         ),
-        EdgeKind("READS", "the source reads the target", _pairs(_CALLERS, ("field", "variable", "constant", "sql_table")), code=True),
-        EdgeKind("WRITES", "the source writes the target", _pairs(_CALLERS, ("field", "variable", "constant", "sql_table")), code=True),
+        EdgeKind("READS", "the source reads the target", _pairs(_CALLERS, (*_HOLDERS, "sql_table")), code=True),
+        EdgeKind("WRITES", "the source writes the target", _pairs(_CALLERS, (*_HOLDERS, "sql_table")), code=True),
         EdgeKind(
             "ROUTES_TO",
             "a route to its handler, or a client call to a route",

@@ -201,13 +201,14 @@ def path(
     target: Annotated[str, typer.Argument(metavar="TO", help="Id, qualified name, name or path.")],
     lake: LakeDir,
     max_hops: Annotated[int, typer.Option(help="Longest path.", min=1, max=30)] = 8,
+    limit: Annotated[int, typer.Option("-k", help="Most paths, of equal length.", min=1, max=100)] = 3,
     json: Json = False,
 ) -> None:
     """Shortest graph path with the evidence of every edge."""
     from raydex.jobs.paths import find_path
     from raydex.jobs.render import print_json, print_path
 
-    result = find_path(lake, source, target, max_hops)
+    result = find_path(lake, source, target, max_hops, limit)
     if json:
         print_json(result)
     else:

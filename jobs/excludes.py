@@ -23,7 +23,6 @@ DEFAULT_EXCLUDES = (
     "__pycache__/",
     "*.py[co]",
     ".venv/",
-    "venv/",
     ".tox/",
     ".nox/",
     ".eggs/",

@@ -14,6 +14,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+
 from raydex.cluster.faults import fault_point
 from raydex.cluster.lake import Lake, acknowledged_epoch, active_generation, check_tables, load_ledger, next_epoch
 from raydex.configs.settings import Settings
@@ -21,8 +23,9 @@ from raydex.ir.errors import CapacityError, ConfigError, RaydexError, StoreError
 from raydex.jobs.context import RunContext, stage_fingerprints
 from raydex.jobs.epochs import EpochCommitter, Tally
 from raydex.jobs.live import sweep, sweep_ledger, sweep_unacknowledged
-from raydex.jobs.plan import Plan, make_plan, number_epochs, work_tables
+from raydex.jobs.plan import Plan, make_plan
 from raydex.jobs.sources import Source, open_source
+from raydex.jobs.work import number_epochs, set_column, work_tables
 
 Say = Callable[[str], None]
 
@@ -108,7 +111,7 @@ class IndexRun:
         else:
             self.lake.mark_dirty(self.context.run_id)
             redone = plan.counts["changed"] > 0 or recovered
-            if plan.work:
+            if plan.work.num_rows:
                 tally = self._run_stages(plan)
             fault_point("index.sweep:before")
             if plan.deleted or redone:
@@ -182,10 +185,9 @@ class IndexRun:
         from raydex.jobs.progress import ProgressView
 
         settings = self.settings
-        expected = number_epochs(plan.work, next_epoch(self.lake), settings.run.epoch_records)
-        kept = {row["record_id"]: row["kept"] for row in plan.work if row["start"] == "keep"}
+        work, expected = number_epochs(plan.work, next_epoch(self.lake), settings.run.epoch_records)
         totals = stage_totals(plan)
-        committer = EpochCommitter(self.context, expected, kept)
+        committer = EpochCommitter(self.context, expected, plan.kept)
         clock = time.perf_counter()
         with ray_session(settings.ray.address, settings.ray.cpus, settings.ray.object_store_bytes) as resources:
             self.seconds["ray_start"] = time.perf_counter() - clock
@@ -193,9 +195,8 @@ class IndexRun:
                 f"Ray is up with {resources.get('CPU', 0):g} CPUs and {resources.get('GPU', 0):g} GPUs ({self.seconds['ray_start']:.1f} s)."
             )
             clock = time.perf_counter()
-            self._fan_out(plan, resources)
-            rows = work_tables(plan.work, min(stage.batch_size for stage in (settings.stages.parse, settings.stages.chunk)))
-            plan.work.clear()
+            work = self._fan_out(work, resources)
+            rows = work_tables(work, min(stage.batch_size for stage in (settings.stages.parse, settings.stages.chunk)))
             board = start_board() if self.request.progress else None
             view = ProgressView(totals, enabled=self.request.progress)
             stages = build_stages(self.context, resources, board, len(rows))
@@ -207,35 +208,40 @@ class IndexRun:
             raise StoreError(f"{len(committer.waiting)} epochs did not complete: a stage lost rows", place=str(self.lake.root))
         return committer.tally
 
-    def _fan_out(self, plan: Plan, resources: dict[str, float]) -> None:
+    def _fan_out(self, work: pa.Table, resources: dict[str, float]) -> pa.Table:
         """Page ranges of long PDFs first, over all workers: one 2,000-page file must not hold the whole run up."""
         from raydex.jobs.pdf_ranges import find_long_pdfs, parse_ranges
 
-        rows = find_long_pdfs(plan.work, self.settings.run.pdf_fan_out_pages)
+        rows = find_long_pdfs(work, self.settings.run.pdf_fan_out_pages)
         if not rows:
-            return
+            return work
         clock = time.perf_counter()
         cpus = max(min(self.settings.stages.parse.cpus, resources.get("CPU", 1) / 2), 0.01)
         workers = max(1, int(resources.get("CPU", 1) / cpus) - 1)
         ranges = parse_ranges(self.context, rows, cpus, workers)
-        for row in rows:
-            row["ranges"] = ranges.get(row["record_id"], [])
+        work = set_column(work, "ranges", [ranges.get(record, []) for record in work.column("record_id").to_pylist()])
         self.seconds["page_ranges"] = time.perf_counter() - clock
         if ranges:
             count = sum(map(len, ranges.values()))
             self.say(f"{len(ranges)} long PDFs were parsed as {count} page ranges ({self.seconds['page_ranges']:.1f} s).")
+        return work
 
 
 def stage_totals(plan: Plan) -> dict[str, int]:
     """Records that each stage will get at most."""
     parse = plan.starts["parse"]
     chunk = parse + plan.starts["chunk"]
-    return {"parse": parse, "chunk": chunk, "embed": len(plan.work)}
+    return {"parse": parse, "chunk": chunk, "embed": plan.work.num_rows}
 
 
 def plan_line(plan: Plan, seconds: float) -> str:
     c = plan.counts
     return (
         f"{c['seen']} files seen ({plan.listed_bytes / 1e6:.1f} MB, {seconds:.1f} s): {c['new']} new, {c['changed']} changed, "
-        f"{c['unchanged']} unchanged, {c['deleted']} deleted."
+        f"{c['unchanged']} unchanged, {c['deleted']} deleted"
+        + (
+            f"; left out by rule: {', '.join(f'{count} {rule}' for rule, count in sorted(plan.excluded.items()))}."
+            if plan.excluded
+            else "."
+        )
     )

@@ -16,8 +16,9 @@ NODE_COLUMNS = ["node_id", "kind", "name", "qualified_name", "path", "repository
 SHOWN = 3
 
 
-def find_path(root: Path, source: str, target: str, max_hops: int) -> dict[str, Any]:
-    """{from, to, paths: [{nodes, edges}]}: directed paths first; where there is none, paths that may follow edges backwards.
+def find_path(root: Path, source: str, target: str, max_hops: int, limit: int = SHOWN) -> dict[str, Any]:
+    """{from, to, paths: [{nodes, edges}]}: at most `limit` shortest paths. Directed ones; where there is none, paths that may follow edges
+    backwards.
 
     Raises ConfigError when an end is unknown or ambiguous (all candidates are named).
     """
@@ -35,16 +36,17 @@ def find_path(root: Path, source: str, target: str, max_hops: int) -> dict[str, 
         if not found:
             directed = False
             found = graph.paths(start["node_id"], end["node_id"], max_hops, relations, undirected=True)
-    paths = [_describe(reader, path) for path in found[:SHOWN]]
+    paths = [_describe(reader, path) for path in found[:limit]]
     return {"from": start, "to": end, "max_hops": max_hops, "generation": reader.generation.number, "directed": directed, "paths": paths}
 
 
 def resolve(reader: Reader, text: str) -> dict[str, Any]:
-    """A node by id, then by qualified name, then by name or path; exactly one must fit."""
-    for column in ("node_id", "qualified_name", "name", "path"):
-        where = pc.field(column) == text
-        if column == "path":
-            where = where & pc.field("kind").isin(["file", "document"])
+    """A node by id, then by qualified name, by name, by path or by the end of a path; exactly one must fit."""
+    is_file = pc.field("kind").isin(["file", "document"])
+    ways = {column: pc.field(column) == text for column in ("node_id", "qualified_name", "name")}
+    ways["path"] = (pc.field("path") == text) & is_file
+    ways["end of path"] = pc.ends_with(pc.field("path"), f"/{text}") & is_file
+    for column, where in ways.items():
         rows = reader.rows("nodes", columns=NODE_COLUMNS, where=where).to_pylist()
         if len(rows) > 1 and column == "qualified_name":
             rows = [row for row in rows if row["kind"] not in ("file", "document")] or rows

@@ -11,6 +11,7 @@ from typing import Any
 
 import orjson
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from raydex.cluster.stage import Stage, run_stages
 from raydex.ir.document import Document
@@ -32,12 +33,11 @@ RANGES_READ = tuple(RANGES.names)
 PARTS = pa.schema([("record_id", pa.string()), ("first", pa.int64()), ("part", pa.string())])
 
 
-def find_long_pdfs(work: list[dict[str, Any]], pages: int) -> list[dict[str, Any]]:
+def find_long_pdfs(work: pa.Table, pages: int) -> list[dict[str, Any]]:
     """Rows that may be PDFs of at least `pages` pages, by size and first bytes; the workers count them."""
     found = []
-    for row in work:
-        if row["start"] != "parse" or row["reject_class"] or row["size"] < PAGE_BYTES * pages:
-            continue
+    large = (pc.field("start") == "parse") & (pc.field("reject_class") == "") & (pc.field("size") >= PAGE_BYTES * pages)
+    for row in work.filter(large).select([*IDENTITY]).to_pylist():
         if row["uri"].startswith("file:"):
             try:
                 if b"%PDF-" not in _head(row["uri"]):

@@ -1,6 +1,7 @@
 """The stages of the index job as data, sized to the cluster.
 
-A stage's `workers: 0` means: as many as its share of the cluster's CPUs (or GPUs) allows, never more than there are batches.
+A stage's `workers: 0` means: as many as its share of the cluster's CPUs (or GPUs) allows, never more than there are batches. Embedding
+starts with one actor and grows into what the stages before it leave free, since each actor of it loads a model.
 """
 
 from __future__ import annotations
@@ -25,16 +26,27 @@ def build_stages(context: RunContext, resources: dict[str, float], board: Any, b
     found = write_known(context.tables, context.fingerprints["embed"], known)
     embed_args = (context, board, str(known) if found else "")
     spare = resources.get("CPU", 1) - settings.chunk.cpus - settings.embed.cpus * max(settings.embed.workers, 1)
+    most = (
+        _most(settings.parse, {**resources, "CPU": spare}, batches),
+        _most(settings.chunk, {"CPU": settings.chunk.cpus}, batches),
+        _most(settings.embed, resources, batches),
+    )
     return (
-        _stage("parse", parse_stage.ParseWorker, (context, board), parse_stage, settings.parse, spare, batches),
-        _stage("chunk", chunk_stage.ChunkWorker, (context, board), chunk_stage, settings.chunk, settings.chunk.cpus, batches),
-        _stage("embed", embed_stage.EmbedWorker, embed_args, embed_stage, settings.embed, settings.embed.cpus, batches),
+        _stage("parse", parse_stage.ParseWorker, (context, board), parse_stage, settings.parse, (most[0], most[0])),
+        _stage("chunk", chunk_stage.ChunkWorker, (context, board), chunk_stage, settings.chunk, (most[1], most[1])),
+        _stage(
+            "embed", embed_stage.EmbedWorker, embed_args, embed_stage, settings.embed, (min(settings.embed.workers or 1, most[2]), most[2])
+        ),
     )
 
 
-def _stage(name: str, worker: type, args: tuple[Any, ...], module: Any, settings: StageSettings, room: float, batches: int) -> Stage:
-    most = settings.workers or max(1, int(room / settings.cpus) if settings.cpus else 1)
-    most = max(1, min(most, batches))
+def _most(settings: StageSettings, resources: dict[str, float], batches: int) -> int:
+    """The most actors of a stage: the number that is set, else what the resources hold; at least 1 and no more than batches."""
+    rooms = [int(resources.get(key, 0) / each) for key, each in (("CPU", settings.cpus), ("GPU", settings.gpus)) if each]
+    return max(1, min(settings.workers or min(rooms, default=1), batches))
+
+
+def _stage(name: str, worker: type, args: tuple[Any, ...], module: Any, settings: StageSettings, workers: tuple[int, int]) -> Stage:
     return Stage(
         name=name,
         worker=worker,
@@ -44,7 +56,7 @@ def _stage(name: str, worker: type, args: tuple[Any, ...], module: Any, settings
         cpus=settings.cpus,
         gpus=settings.gpus,
         batch_size=settings.batch_size,
-        workers=(most, most),
+        workers=workers,
     )
 
 

@@ -6,41 +6,40 @@ only the sources named in this run; what could not be listed is never taken for 
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
 
-from raydex.cluster.delta import list_data_files, read_data_file
 from raydex.cluster.lake import Lake
 from raydex.configs.settings import Settings
 from raydex.ir.errors import REJECT_CLASSES, ConfigError
 from raydex.ir.ids import record_id
 from raydex.jobs.flow import WORK
+from raydex.jobs.held import Held, Known, index_ledger
 from raydex.jobs.sources import Listed, ListRules, ListSummary, Source, hash_files, list_source
-
-STORED_TABLES = {"chunk": ("documents", "blocks", "symbols"), "embed": ("chunks",)}
-MAX_BLOCKS = 4_096
+from raydex.jobs.work import WorkRows
 
 
 @dataclass(slots=True)
 class Plan:
-    """`work` are rows of the WORK schema without epochs; `unchanged_states` counts skipped records by state."""
+    """`work` are rows of the WORK schema without epochs; `unchanged_states` counts skipped records by state; `kept` are the fingerprints
+    of records that keep their last content."""
 
     counts: Counter[str] = field(default_factory=Counter)
     starts: Counter[str] = field(default_factory=Counter)
     unchanged_states: Counter[str] = field(default_factory=Counter)
-    work: list[dict[str, Any]] = field(default_factory=list)
+    work: pa.Table = field(default_factory=WORK.empty_table)
+    kept: dict[str, dict[str, str]] = field(default_factory=dict)
     deleted: list[str] = field(default_factory=list)
-    deleted_paths: list[str] = field(default_factory=list)
     excluded: Counter[str] = field(default_factory=Counter)
     listed_bytes: int = 0
 
     @property
     def idle(self) -> bool:
-        return not self.work and not self.deleted
+        return not self.work.num_rows and not self.deleted
 
 
 def make_plan(
@@ -59,54 +58,27 @@ def make_plan(
     Raises ConfigError when the deletions go over the share, or a source lists nothing while the lake holds records of it.
     """
     plan = Plan()
-    known = _index_ledger(ledger, {source.source_id for source in sources})
+    known = index_ledger(ledger, {source.source_id for source in sources}, fingerprints)
     rules = ListRules(
         include=settings.list.include,
         exclude=settings.list.exclude,
         use_gitignore=settings.list.gitignore,
         follow_symlinks=settings.list.follow_symlinks,
     )
+    rows = WorkRows()
     for source in sources:
-        _plan_source(plan, source, known.get(source.source_id, {}), rules, settings, fingerprints, allow_empty, only)
+        _plan_source(plan, rows, source, known[source.source_id], rules, settings, fingerprints, allow_empty, only)
     if only is None:
         _guard_deletions(plan, known, settings.list.max_delete_share if max_delete_share is None else max_delete_share)
-    _attach_stored(lake, plan.work)
-    plan.work.sort(key=lambda row: ((row["stored"][0]["path"] if row["stored"] else ""), row["source_name"], row["path"]))
+    plan.work = rows.table(lake)
     return plan
-
-
-def _index_ledger(ledger: pa.Table, source_ids: set[str]) -> dict[str, dict[str, dict[str, Any]]]:
-    """source_id → record_id → ledger row, for the sources of this run."""
-    names = [
-        "record_id",
-        "source_id",
-        "path",
-        "size",
-        "change_key",
-        "content_hash",
-        "media_type",
-        "cas_uri",
-        "state",
-        "missing",
-        "fingerprints",
-        "attempts",
-        "reject_class",
-        "error",
-        "parent_id",
-    ]
-    known: dict[str, dict[str, dict[str, Any]]] = defaultdict(dict)
-    for batch in ledger.select(names).to_batches():
-        for row in batch.to_pylist():
-            if row["source_id"] in source_ids and not row["parent_id"]:
-                row["fingerprints"] = dict(row["fingerprints"] or ())
-                known[row["source_id"]][row["record_id"]] = row
-    return known
 
 
 def _plan_source(
     plan: Plan,
+    rows: WorkRows,
     source: Source,
-    known: dict[str, dict[str, Any]],
+    known: Known,
     rules: ListRules,
     settings: Settings,
     fingerprints: dict[str, str],
@@ -114,67 +86,73 @@ def _plan_source(
     only: set[str] | None,
 ) -> None:
     summary = ListSummary()
-    unseen = dict(known)
+    unseen = {*known.settled, *known.others}
     failed: list[str] = []
     seen = 0
     for listed, content, error in _hashed(list_source(source, rules, summary), known, source, settings):
         seen += 1
         identity = record_id(source.workspace, source.name, listed.path)
-        before = unseen.pop(identity, None)
+        unseen.discard(identity)
         if error:
             failed.append(listed.path)
         if only is not None and identity not in only:
             continue
         plan.counts["seen"] += 1
         plan.listed_bytes += listed.size or 0
-        row = _work_row(source, identity, listed, content)
         if error:
-            _plan_failed(plan, row, before, error, settings.limits.attempts)
+            row = _work_row(source, identity, listed, content)
+            _plan_failed(plan, rows, row, known.held(identity), error, settings.limits.attempts)
             continue
-        start = "parse" if only is not None else start_stage(before, content, fingerprints, settings.limits.attempts)
+        settled = known.settled.get(identity)
+        if settled == content and only is None:
+            plan.counts["unchanged"] += 1
+            plan.unchanged_states["indexed"] += 1
+            continue
+        before = known.others.get(identity)
+        start = "parse" if only is not None or settled is not None else start_stage(before, content, fingerprints, settings.limits.attempts)
         if start is None:
             assert before is not None
             plan.counts["unchanged"] += 1
-            plan.unchanged_states[before["state"]] += 1
+            plan.unchanged_states[before.state] += 1
             continue
-        plan.counts["new" if before is None else "changed"] += 1
+        plan.counts["new" if before is None and settled is None else "changed"] += 1
         plan.starts[start] += 1
+        row = _work_row(source, identity, listed, content)
         row["start"] = start
         if before is not None:
-            same = before["content_hash"] == content
-            row["attempts"] = before["attempts"] if same and before["state"] != "indexed" else 0
+            same = before.content_hash == content
+            row["attempts"] = before.attempts if same and before.state != "indexed" else 0
             if start != "parse":
-                row.update(media_type=before["media_type"], cas_uri=before["cas_uri"])
-                row["missing"] = [item for item in before["missing"] or () if item not in ("embedding", "current_content")]
-        plan.work.append(row)
+                row.update(media_type=before.media_type, cas_uri=before.cas_uri)
+                row["missing"] = [item for item in before.missing if item not in ("embedding", "current_content")]
+        rows.append(row)
     plan.excluded.update(summary.excluded)
     if only is not None:
         return
-    gone = [row for row in unseen.values() if not _under(row["path"], failed)]
-    plan.counts["seen"] += len(unseen) - len(gone)
-    plan.counts["unchanged"] += len(unseen) - len(gone)
-    kept = [row for row in unseen.values() if _under(row["path"], failed)]
-    plan.unchanged_states.update(row["state"] for row in kept)
+    gone = {record for record, path in known.paths(unseen).items() if not _under(path, failed)} if unseen else set()
+    kept = unseen - gone
+    plan.counts["seen"] += len(kept)
+    plan.counts["unchanged"] += len(kept)
+    plan.unchanged_states.update(known.others[record].state if record in known.others else "indexed" for record in kept)
     if not seen and gone and not allow_empty:
         raise ConfigError(
             f"source {source.name} lists no file, and the lake holds {len(gone)} records of it",
             place=source.root,
             remedy="Check the path and the excludes; --allow-empty deletes them",
         )
-    plan.deleted.extend(row["record_id"] for row in gone)
-    plan.deleted_paths.extend(row["path"] for row in gone)
+    plan.deleted.extend(sorted(gone))
     plan.counts["deleted"] += len(gone)
 
 
-def start_stage(before: dict[str, Any] | None, content: str, fingerprints: dict[str, str], attempts: int) -> str | None:
+def start_stage(before: Held | None, content: str, fingerprints: dict[str, str], attempts: int) -> str | None:
     """First stage that a record has to run again, None for none (contracts 19)."""
-    if before is None or before["content_hash"] != content:
+    if before is None or before.content_hash != content:
         return "parse"
-    marks = before["fingerprints"]
-    if marks.get("parse") != fingerprints["parse"] or "current_content" in (before["missing"] or ()):
+    marks = before.fingerprints
+    if marks.get("parse") != fingerprints["parse"] or "current_content" in before.missing:
         return "parse"
-    tried_out = bool(before["reject_class"]) and not _may_retry(before, attempts)
-    if before["state"] == "rejected":
+    tried_out = bool(before.reject_class) and not _may_retry(before, attempts)
+    if before.state == "rejected":
         if "chunk" in marks and marks["chunk"] != fingerprints["chunk"]:
             return "chunk"
         return None if tried_out else "parse"
@@ -185,19 +163,16 @@ def start_stage(before: dict[str, Any] | None, content: str, fingerprints: dict[
     return None
 
 
-def _may_retry(row: dict[str, Any], attempts: int) -> bool:
-    return REJECT_CLASSES[row["reject_class"]].retryable and (row["attempts"] or 0) < attempts
+def _may_retry(row: Held, attempts: int) -> bool:
+    return REJECT_CLASSES[row.reject_class].retryable and row.attempts < attempts
 
 
 def _hashed(
-    listing: Iterable[Listed], known: dict[str, dict[str, Any]], source: Source, settings: Settings
+    listing: Iterable[Listed], known: Known, source: Source, settings: Settings
 ) -> Iterable[tuple[Listed, str, tuple[str, str] | None]]:
     """(listed, content hash, (class, message) of a failure or None); by `list.change: mtime` an unchanged key saves the reading."""
     if settings.list.change == "mtime" or source.kind == "object":
-        trusted: dict[str, str] = {}
-        for row in known.values():
-            if row["change_key"] and row["content_hash"]:
-                trusted[row["path"] + "\0" + row["change_key"]] = row["content_hash"]
+        trusted = known.trusted()
     else:
         trusted = {}
     for listed, outcome in hash_files(listing, threads=settings.list.threads, known=trusted):
@@ -231,74 +206,36 @@ def _work_row(source: Source, identity: str, listed: Listed, content: str) -> di
     }
 
 
-def _plan_failed(plan: Plan, row: dict[str, Any], before: dict[str, Any] | None, error: tuple[str, str], attempts: int) -> None:
+def _plan_failed(plan: Plan, rows: WorkRows, row: dict[str, Any], before: Held | None, error: tuple[str, str], attempts: int) -> None:
     """A file that could not be read: new ones become rejects; indexed ones keep their last content and are degraded."""
-    if before is not None and before["reject_class"] == error[0] and (before["attempts"] or 0) >= attempts:
+    if before is not None and before.reject_class == error[0] and before.attempts >= attempts:
         plan.counts["unchanged"] += 1
-        plan.unchanged_states[before["state"]] += 1
+        plan.unchanged_states[before.state] += 1
         return
-    row.update(
-        reject_class=error[0], error=error[1], attempts=before["attempts"] or 0 if before and before["reject_class"] == error[0] else 0
-    )
+    row.update(reject_class=error[0], error=error[1], attempts=before.attempts if before and before.reject_class == error[0] else 0)
     plan.counts["new" if before is None else "changed"] += 1
-    if before is not None and before["state"] != "rejected":
+    if before is not None and before.state != "rejected":
         row.update(
             start="keep",
-            content_hash=before["content_hash"],
-            media_type=before["media_type"],
-            cas_uri=before["cas_uri"],
-            size=before["size"],
-            missing=sorted({*(before["missing"] or ()), "current_content"}),
-            kept=before["fingerprints"],
+            content_hash=before.content_hash,
+            media_type=before.media_type,
+            cas_uri=before.cas_uri,
+            size=before.size,
+            missing=sorted({*before.missing, "current_content"}),
         )
+        plan.kept[row["record_id"]] = before.fingerprints
     plan.starts[row["start"]] += 1
-    plan.work.append(row)
+    rows.append(row)
 
 
 def _under(path: str, failed: list[str]) -> bool:
     return any(path == bad or path.startswith(bad.rstrip("/") + "/") or bad in ("", ".") for bad in failed)
 
 
-def _guard_deletions(plan: Plan, known: dict[str, dict[str, dict[str, Any]]], share: float) -> None:
+def _guard_deletions(plan: Plan, known: dict[str, Known], share: float) -> None:
     held = sum(len(rows) for rows in known.values())
     if plan.deleted and held and len(plan.deleted) / held > share:
         raise ConfigError(
             f"this run would delete {len(plan.deleted)} of {held} records, more than list.max_delete_share ({share:g})",
             remedy="Nothing was changed. Check the sources; --max-delete-share 1 lets it happen",
         )
-
-
-def _attach_stored(lake: Lake, work: list[dict[str, Any]]) -> None:
-    """For records that do not start at parse: the data files that hold the rows which the stage reads."""
-    for start, tables in STORED_TABLES.items():
-        rows = {row["record_id"]: row for row in work if row["start"] == start}
-        if not rows:
-            continue
-        for name in tables:
-            for item in list_data_files(lake.tables, name):
-                ids = read_data_file(lake.tables, name, item.path, columns=["record_id"]).column("record_id")
-                for identity in ids.unique().to_pylist():
-                    if identity in rows:
-                        rows[identity]["stored"].append({"table": name, "path": item.path})
-
-
-def number_epochs(work: list[dict[str, Any]], first: int, size: int) -> dict[int, int]:
-    """Gives each row its epoch, `size` rows an epoch. Returns epoch → number of records in it."""
-    expected: dict[int, int] = {}
-    for at, row in enumerate(work):
-        row["epoch"] = first + at // size
-        expected[row["epoch"]] = expected.get(row["epoch"], 0) + 1
-    return expected
-
-
-def work_tables(work: list[dict[str, Any]], batch: int) -> list[pa.Table]:
-    """Arrow blocks of about one batch each; none holds two epochs."""
-    size = max(batch, -(-len(work) // MAX_BLOCKS))
-    tables: list[pa.Table] = []
-    start = 0
-    for at in range(1, len(work) + 1):
-        if at == len(work) or at - start == size or work[at]["epoch"] != work[start]["epoch"]:
-            rows = work[start:at]
-            tables.append(pa.Table.from_pydict({name: [row[name] for row in rows] for name in WORK.names}, schema=WORK))
-            start = at
-    return tables

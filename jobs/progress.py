@@ -46,6 +46,7 @@ class ProgressView:
         self.stream = stream
         self.enabled = enabled
         self.started = time.monotonic()
+        self.finished: dict[str, float] = {}
         self.lines = 0
         self.shown: dict[str, list[int]] | None = None
         self.terminal = stream.isatty()
@@ -81,7 +82,15 @@ class ProgressView:
         if not self.enabled:
             return
         elapsed = max(time.monotonic() - self.started, 1e-6)
-        lines = [stage_line(stage, total, counts.get(stage, [0, 0, 0]), elapsed) for stage, total in self.totals.items()]
+        lines = []
+        lost = 0  # rows that an earlier stage rejected never reach chunking
+        for stage, total in self.totals.items():
+            done = counts.get(stage, [0, 0, 0])
+            expected = max(done[0], total - lost) if stage == "chunk" else total
+            if done[0] >= expected:
+                self.finished.setdefault(stage, elapsed)
+            lines.append(stage_line(stage, expected, done, self.finished.get(stage, elapsed)))
+            lost += done[1]
         if self.terminal:
             if self.lines:
                 self.stream.write(f"\x1b[{self.lines}F\x1b[J")

@@ -195,9 +195,10 @@ def _print_evidence(console: Any, item: dict[str, Any], indent: str) -> None:
     if item.get("missing"):
         console.print(_text(f"{indent}evidence {item['evidence_id']} is missing"))
         return
-    mark = {True: "intact", False: "CHANGED", None: "not sliceable"}[item["intact"]]
+    mark = {True: "intact", False: "CHANGED", None: "the file itself"}[item["intact"]]
     excerpt = f"  `{item['excerpt'].strip()[:100]}`" if item["excerpt"] else ""
-    console.print(_text(f"{indent}{item['path']}:{item['line']}  rule {item['rule']}  {mark}{excerpt}"))
+    place = item["path"] if item["line"] is None else f"{item['path']}:{item['line']}"
+    console.print(_text(f"{indent}{place}  rule {item['rule']}  {mark}{excerpt}"))
 
 
 def print_path(result: dict[str, Any]) -> None:

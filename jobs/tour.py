@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 import time
 from pathlib import Path
@@ -12,7 +13,8 @@ from raydex.ir.errors import RaydexError
 ROOT = Path(__file__).resolve().parents[1]
 CORPUS = ROOT / "examples" / "corpus"
 QUESTION = "How long is a reserved bike kept, and what lets it go?"
-PATH = ("post_reservation", "record_event")
+# the page and the function that answer it, then what a request does on its way to the event log
+PATHS = (("docs/design/reservations.html#When a hold ends", "release_expired"), ("post_reservation", "record_event"))
 
 
 def main() -> None:
@@ -40,8 +42,9 @@ def tour(lake: Path) -> int:
     print_summary(index(IndexRequest(specs=(str(CORPUS),), lake=str(lake), settings=settings, name="velodock", say=_say)))
     _step(f'raydex search "{QUESTION}" --lake {_short(lake)} -k 5')
     print_hits(search(lake, QUESTION, 5))
-    _step(f"raydex path {PATH[0]} {PATH[1]} --lake {_short(lake)}")
-    print_path(find_path(lake, *PATH, 8))
+    for source, target in PATHS:
+        _step(f"raydex path {shlex.quote(source)} {target} -k 1 --lake {_short(lake)}")
+        print_path(find_path(lake, source, target, 8, 1))
     _step(f"raydex verify --lake {_short(lake)}")
     verdict: dict[str, Any] = verify(lake)
     print_verdict(verdict)

@@ -25,6 +25,7 @@ from raydex.ir.locator import Locator
 from raydex.ir.tables import RECORD_TABLES, TABLES
 from raydex.jobs.finalize import source_manifest
 from raydex.jobs.reading import Reader, open_reader
+from raydex.jobs.verify_keys import are_unique, table_keys
 from raydex.kernels.decode import decode_as
 
 EXAMPLES = 3
@@ -158,9 +159,9 @@ def check_primary_keys(reader: Reader) -> Check:
     for name, spec in TABLES.items():
         if name not in reader.generation.table_versions or name in ("events", "runs", "generations"):
             continue
-        keys = reader.rows(name, columns=[spec.key]).column(spec.key)
-        count += len(keys)
-        if pc.count_distinct(keys).as_py() != len(keys) or keys.null_count:
+        unique, rows = are_unique(reader, name, spec.key)
+        count += rows
+        if not unique:
             bad.append(name)
     return Check("primary keys are unique", not bad, f"{count} keys" + (f"; repeated in {', '.join(bad)}" if bad else ""))
 
@@ -205,8 +206,7 @@ def check_blocks(reader: Reader) -> Check:
 
 def check_code(reader: Reader) -> Iterator[Check]:
     """Ends of code edges exist: nodes for AST, symbols for the rest (a null target is an unresolved or external one)."""
-    symbols = reader.rows("symbols", columns=["symbol_id"]).column("symbol_id").combine_chunks()
-    nodes = reader.rows("code_nodes", columns=["node_id"]).column("node_id").combine_chunks()
+    symbols, nodes = table_keys(reader, "symbols", "symbol_id"), table_keys(reader, "code_nodes", "node_id")
     dangling = 0
     total = 0
     version = reader.generation.table_versions.get("code_edges")
@@ -216,9 +216,7 @@ def check_code(reader: Reader) -> Iterator[Check]:
             between_nodes = pc.is_in(batch.column("relation"), pa.array(["AST", "CFG", "REACHING_DEF"]))
             for mask, ends in ((between_nodes, nodes), (pc.invert(between_nodes), symbols)):
                 part = batch.filter(mask)
-                for side in ("source", "target"):
-                    column = part.column(side).drop_null()
-                    dangling += len(column) - (pc.sum(pc.is_in(column, ends)).as_py() or 0)
+                dangling += ends.missing(part.column("source")) + ends.missing(part.column("target"))
     yield Check("code edges have ends", dangling == 0, f"{total} code edges" + (f"; {dangling} dangling ends" if dangling else ""))
 
 

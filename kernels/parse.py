@@ -25,6 +25,8 @@ PARSERS: dict[str, tuple[str, str]] = {
 }
 
 PARSER_VERSION = "1"
+# an empty file of these is a whole module: the `__init__.py` of a package
+EMPTY_MODULES = frozenset({"text/x-python", "text/x-typescript", "text/x-tsx"})
 
 
 def parse(request: ParseRequest) -> ParsedFile:
@@ -41,7 +43,7 @@ def parse(request: ParseRequest) -> ParsedFile:
 
 def find_parser(request: ParseRequest) -> Callable[[ParseRequest], ParsedFile]:
     """Raises InputError: empty, too_large or unsupported_media_type."""
-    if not request.data:
+    if not request.data and request.media_type not in EMPTY_MODULES:
         raise InputError("the file has no bytes", reject_class="empty")
     if len(request.data) > request.limits.input_bytes:
         raise InputError(

@@ -57,7 +57,7 @@ class Peak:
         self.thread.start()
 
     def watch(self) -> None:
-        while not self.over.wait(1.0):
+        while not self.over.wait(3.0):
             own, total = tree_memory(self.pid)
             self.driver, self.tree = max(self.driver, own), max(self.tree, total)
 
@@ -92,7 +92,7 @@ def copy_sources(docs: Path) -> tuple[Path, Path]:
         packed = path.suffix == ".gz"  # Debian packs larger documents
         target = pages / path.relative_to(docs)
         target = target.with_suffix("") if packed else target
-        if target.suffix.lower() in (".html", ".htm", ".pdf", ".txt") and path.is_file() and not path.is_symlink():
+        if target.suffix.lower() in (".html", ".htm", ".pdf") and path.is_file() and not path.is_symlink():
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_bytes(gzip.decompress(path.read_bytes()) if packed else path.read_bytes())
     return code, pages

@@ -39,10 +39,12 @@ def settings(tmp_path_factory: pytest.TempPathFactory) -> Settings:
 
 
 @pytest.fixture(scope="module")
-def engine() -> Iterator[None]:
+def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Ray and Spark, started once for all runs of this module."""
     from raydex.cluster.ray_session import ray_session
+    from raydex.cluster.spark import keep_spark
 
-    with ray_session():
+    with ray_session(), keep_spark(tmp_path_factory.mktemp("spark")):
         yield
 
 
@@ -155,6 +157,7 @@ def test_a_path_shows_its_evidence(built: dict[str, Any]) -> None:
         assert all(item["intact"] for item in edge["evidence"])
     with pytest.raises(ConfigError, match="no node is called"):
         find_path(built["lake"], "run", "nothing_of_that_name", 8)
+    assert find_path(built["lake"], "run", "_raw", 8, 1)["paths"] == found["paths"][:1]
 
 
 def test_show_gives_the_source_at_the_locator(built: dict[str, Any]) -> None:
@@ -272,17 +275,18 @@ def test_plain_functions_give_the_same_tables(built: dict[str, Any], tmp_path: P
     from raydex.jobs.embed_stage import EmbedWorker
     from raydex.jobs.epochs import EpochCommitter
     from raydex.jobs.parse_stage import ParseWorker
-    from raydex.jobs.plan import make_plan, number_epochs, work_tables
+    from raydex.jobs.plan import make_plan
     from raydex.jobs.sources import open_source
+    from raydex.jobs.work import number_epochs, work_tables
 
     lake = Lake(tmp_path / "lake")
     prints = stage_fingerprints(settings)
     plan = make_plan(lake, [open_source(str(built["corpus"]))], load_ledger(lake), settings, prints)
-    expected = number_epochs(plan.work, 1, 5)
+    work, expected = number_epochs(plan.work, 1, 5)
     context = RunContext(str(lake.root), "run_plain", settings.workspace, settings, prints, datetime.now(UTC), str(lake.objects))
     committer = EpochCommitter(context, expected, {})
     workers = [ParseWorker(context), ChunkWorker(context), EmbedWorker(context)]
-    for batch in reversed(work_tables(plan.work, 3)):
+    for batch in reversed(work_tables(work, 3)):
         for worker in workers:
             batch = worker(batch)
         committer.add(batch)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -14,8 +15,10 @@ from raydex.configs.settings import load_settings
 from raydex.ir.errors import ConfigError
 from raydex.ir.ids import content_hash, record_id
 from raydex.ir.rows import to_table
-from raydex.jobs.plan import make_plan, number_epochs, start_stage, work_tables
+from raydex.jobs.held import Held
+from raydex.jobs.plan import make_plan, start_stage
 from raydex.jobs.sources import open_source
+from raydex.jobs.work import number_epochs, work_tables
 
 PRINTS = {"parse": "p1", "chunk": "c1", "embed": "e1", "project": "j1"}
 
@@ -75,7 +78,7 @@ def held(docs: Path) -> list[dict[str, Any]]:
 def test_everything_is_new_in_an_empty_lake(tmp_path: Path, docs: Path) -> None:
     plan = plan_of(tmp_path, [])
     assert +plan.counts == {"seen": 4, "new": 4}
-    assert [row["path"] for row in plan.work] == ["a.txt", "b.txt", "c.txt", "d.txt"]
+    assert plan.work["path"].to_pylist() == ["a.txt", "b.txt", "c.txt", "d.txt"]
 
 
 def test_nothing_to_do_when_hash_and_fingerprints_stand(tmp_path: Path, docs: Path) -> None:
@@ -89,15 +92,15 @@ def test_one_touched_file_is_one_changed_record(tmp_path: Path, docs: Path) -> N
     rows = held(docs)
     (docs / "b.txt").write_bytes(b"other")
     plan = plan_of(tmp_path, rows)
-    assert [(row["path"], row["start"]) for row in plan.work] == [("b.txt", "parse")]
+    assert [(row["path"], row["start"]) for row in plan.work.to_pylist()] == [("b.txt", "parse")]
     assert (plan.counts["changed"], plan.counts["unchanged"]) == (1, 3)
 
 
 @pytest.mark.parametrize(("stage", "start"), [("parse", "parse"), ("chunk", "chunk"), ("embed", "embed")])
 def test_a_changed_fingerprint_starts_at_its_stage(tmp_path: Path, docs: Path, stage: str, start: str) -> None:
     plan = plan_of(tmp_path, held(docs), prints={**PRINTS, stage: "new"})
-    assert {row["start"] for row in plan.work} == {start}
-    assert len(plan.work) == 4
+    assert set(plan.work["start"].to_pylist()) == {start}
+    assert plan.work.num_rows == 4
 
 
 def test_deleted_files_are_deleted_records_of_this_source_only(tmp_path: Path, docs: Path) -> None:
@@ -128,22 +131,22 @@ def test_an_empty_listing_deletes_nothing_unasked(tmp_path: Path, docs: Path) ->
 
 
 def test_terminal_rejects_wait_for_a_new_fingerprint_and_retryable_ones_for_attempts() -> None:
-    row = {"content_hash": "h", "fingerprints": {"parse": "p1"}, "state": "rejected", "missing": [], "attempts": 2}
-    assert start_stage({**row, "reject_class": "encrypted"}, "h", PRINTS, 5) is None
-    assert start_stage({**row, "reject_class": "encrypted"}, "h", {**PRINTS, "parse": "p2"}, 5) == "parse"
-    assert start_stage({**row, "reject_class": "encrypted"}, "other", PRINTS, 5) == "parse"
-    assert start_stage({**row, "reject_class": "unreadable"}, "h", PRINTS, 5) == "parse"
-    assert start_stage({**row, "reject_class": "unreadable", "attempts": 5}, "h", PRINTS, 5) is None
-    embedless = {**row, "state": "degraded", "missing": ["embedding"], "reject_class": "endpoint"}
-    embedless["fingerprints"] = {"parse": "p1", "chunk": "c1", "embed_tried": "e1"}
+    row = Held("a.txt", 1, "h", "text/plain", "", "rejected", (), {"parse": "p1"}, 2, "encrypted")
+    assert start_stage(row, "h", PRINTS, 5) is None
+    assert start_stage(row, "h", {**PRINTS, "parse": "p2"}, 5) == "parse"
+    assert start_stage(row, "other", PRINTS, 5) == "parse"
+    assert start_stage(replace(row, reject_class="unreadable"), "h", PRINTS, 5) == "parse"
+    assert start_stage(replace(row, reject_class="unreadable", attempts=5), "h", PRINTS, 5) is None
+    tried = {"parse": "p1", "chunk": "c1", "embed_tried": "e1"}
+    embedless = replace(row, state="degraded", missing=("embedding",), reject_class="endpoint", fingerprints=tried)
     assert start_stage(embedless, "h", PRINTS, 5) == "embed"
-    assert start_stage({**embedless, "attempts": 5}, "h", PRINTS, 5) is None
-    assert start_stage({**embedless, "attempts": 5}, "h", {**PRINTS, "embed": "e2"}, 5) == "embed"
+    assert start_stage(replace(embedless, attempts=5), "h", PRINTS, 5) is None
+    assert start_stage(replace(embedless, attempts=5), "h", {**PRINTS, "embed": "e2"}, 5) == "embed"
 
 
 def test_epochs_and_blocks_do_not_mix(tmp_path: Path, docs: Path) -> None:
     plan = plan_of(tmp_path, [])
-    expected = number_epochs(plan.work, 7, 3)
+    work, expected = number_epochs(plan.work, 7, 3)
     assert expected == {7: 3, 8: 1}
-    tables = work_tables(plan.work, 2)
+    tables = work_tables(work, 2)
     assert [table.column("epoch").to_pylist() for table in tables] == [[7, 7], [7], [8]]

@@ -513,3 +513,12 @@ def test_case_deep_nesting() -> None:
     for name, symbol in (("deep.py", "visible"), ("deep.ts", "seen"), ("ok.py", "neighbour")):
         parsed = parse_code(name, (CASES / "b40-code-deep-nesting" / name).read_bytes())
         assert ("function", symbol) in symbols_of(parsed)
+
+
+@pytest.mark.parametrize(("path", "modules"), [("shop/__init__.py", ["shop"]), ("index.ts", ["index"]), ("a.md", []), ("a.txt", [])])
+def test_an_empty_file_of_code_is_a_module_and_any_other_a_reject(path: str, modules: list[str]) -> None:
+    data = b""
+    media = {"py": "text/x-python", "ts": "text/x-typescript", "md": "text/markdown", "txt": "text/plain"}[path.rpartition(".")[2]]
+    parsed = parse(ParseRequest(record_id="rec_1", content_hash=content_hash(data), path=path, media_type=media, data=data))
+    assert [symbol.qualified_name for symbol in parsed.symbols] == modules
+    assert [reject.reject_class for reject in parsed.rejects] == ([] if modules else ["empty"])

@@ -270,12 +270,12 @@ def test_defaults_gitignore_and_lines_of_the_user(tmp_path: Path) -> None:
 
 def test_caches_environments_and_lakes_are_known_by_what_they_hold(tmp_path: Path) -> None:
     write(tmp_path, "env/pyvenv.cfg", "env/lib/x.py", "warm/CACHEDIR.TAG", "warm/blob", "out/lake.json", "out/tables/blocks/part.parquet")
-    write(tmp_path, "conf/lake.json", "CACHEDIR.TAG")
+    write(tmp_path, "conf/lake.json", "CACHEDIR.TAG", "venv/__init__.py")
     source = open_source(str(tmp_path))
     summary = ListSummary()
-    assert paths_of(source, summary=summary) == ["CACHEDIR.TAG", "conf/lake.json"]
+    assert paths_of(source, summary=summary) == ["CACHEDIR.TAG", "conf/lake.json", "venv/__init__.py"]
     assert summary.excluded == {"default": 3}
-    assert len(paths_of(source, ListRules(default_excludes=False))) == 8
+    assert len(paths_of(source, ListRules(default_excludes=False))) == 9
 
 
 def test_the_gitignore_files_above_a_folder_hold(repository: Path) -> None:
