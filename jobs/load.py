@@ -22,6 +22,7 @@ from raydex.ir.locator import Locator
 from raydex.jobs.context import RunContext
 
 VECTORS = "stores/vectors.db"
+LOAD_ROWS = 4_000
 CHUNK_COLUMNS = [
     "chunk_id",
     "record_id",
@@ -103,10 +104,10 @@ def removed_chunks(lake: Lake, before: Generation, generation: Generation) -> li
 
 
 def vector_rows(lake: Lake, generation: Generation, since: int) -> Iterator[pa.Table]:
-    """Rows for the vector store of all epochs after `since`; memory is bounded by one epoch."""
+    """Rows for the vector store of all epochs after `since`; memory is bounded by the columns of one epoch and LOAD_ROWS rows."""
     versions = generation.table_versions
-    heads = {row["record_id"]: row["title"] for row in _rows(lake, "documents", versions, ["record_id", "title"])}
-    about = {row["record_id"]: row for row in _rows(lake, "records", versions, ["record_id", "path", "media_type"])}
+    heads = dict(_rows(lake, "documents", versions, ["record_id", "title"]))
+    about = {record: (path, media) for record, path, media in _rows(lake, "records", versions, ["record_id", "path", "media_type"])}
     epochs: dict[int, list[str]] = {}
     for file in list_data_files(lake.tables, "embeddings", versions.get("embeddings")):
         bounds = file.bounds("epoch")
@@ -120,11 +121,14 @@ def vector_rows(lake: Lake, generation: Generation, since: int) -> Iterator[pa.T
             continue
         wanted = pc.field("chunk_id").isin(vectors.column("chunk_id").combine_chunks())
         chunks = read_delta(lake.tables, "chunks", version=versions["chunks"], columns=CHUNK_COLUMNS, where=wanted)
-        rows = {row["chunk_id"]: row for row in chunks.to_pylist()}
-        items = []
-        for key, vector in zip(vectors.column("chunk_id").to_pylist(), vectors.column("vector")):
-            items.append(_vector_row(rows[key], vector.values.to_numpy(), heads, about))
-        yield pa.Table.from_pylist(items, schema=_row_schema())
+        at = pc.index_in(vectors.column("chunk_id"), value_set=chunks.column("chunk_id"))
+        for start in range(0, vectors.num_rows, LOAD_ROWS):
+            rows = chunks.take(at.slice(start, LOAD_ROWS)).to_pylist()
+            items = [
+                _vector_row(row, vector.values.to_numpy(), heads, about)
+                for row, vector in zip(rows, vectors.column("vector").slice(start, LOAD_ROWS), strict=True)
+            ]
+            yield pa.Table.from_pylist(items, schema=_row_schema())
 
 
 def _row_schema() -> pa.Schema:
@@ -133,17 +137,19 @@ def _row_schema() -> pa.Schema:
     return ROW_SCHEMA
 
 
-def _rows(lake: Lake, name: str, versions: dict[str, int], columns: list[str]) -> list[dict[str, Any]]:
-    return read_delta(lake.tables, name, version=versions.get(name), columns=columns).to_pylist() if name in versions else []
+def _rows(lake: Lake, name: str, versions: dict[str, int], columns: list[str]) -> Iterator[tuple[Any, ...]]:
+    if name in versions:
+        table = read_delta(lake.tables, name, version=versions.get(name), columns=columns)
+        yield from zip(*[table.column(column).to_pylist() for column in columns], strict=True)
 
 
-def _vector_row(chunk: dict[str, Any], vector: Any, heads: dict[str, str], about: dict[str, dict[str, Any]]) -> dict[str, Any]:
-    record = about[chunk["record_id"]]
+def _vector_row(chunk: dict[str, Any], vector: Any, heads: dict[str, str], about: dict[str, tuple[str, str]]) -> dict[str, Any]:
+    path, media_type = about[chunk["record_id"]]
     places = [Locator.parse(item) for item in chunk["locators"] or ()]
     page = next((place.page for place in places if place.page is not None), 0)
     section = chunk["section_path"] or []
     metadata = {
-        "path": record["path"],
+        "path": path,
         "parent_id": chunk["parent_id"],
         "entity_id": chunk["entity_id"],
         "locators": chunk["locators"],
@@ -153,7 +159,7 @@ def _vector_row(chunk: dict[str, Any], vector: Any, heads: dict[str, str], about
     return {
         "id": chunk["chunk_id"],
         "doc_id": chunk["record_id"],
-        "doc_name": heads.get(chunk["record_id"]) or record["path"],
+        "doc_name": heads.get(chunk["record_id"]) or path,
         "content": chunk["content"],
         "section_title": section[-1] if section else chunk["title"],
         "section_path": section,
@@ -162,7 +168,7 @@ def _vector_row(chunk: dict[str, Any], vector: Any, heads: dict[str, str], about
         "version": "",
         "semantic_id": "",
         "block_type": chunk["kind"],
-        "source_type": record["media_type"],
+        "source_type": media_type,
         "metadata_json": orjson.dumps({key: value for key, value in metadata.items() if value}).decode(),
         "embedding": vector,
         "created_at": 0,
