@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import signal
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -36,7 +37,8 @@ def ray_session(address: str = "", cpus: int = 0, object_store_bytes: int = 0) -
             if object_store_bytes:
                 options["object_store_memory"] = object_store_bytes
         try:
-            ray.init(**options)
+            with _native_stderr_closed():
+                ray.init(**options)
         except (ConnectionError, OSError, RuntimeError, ValueError) as error:
             raise StoreError(
                 f"Ray did not start: {error}", remedy="Check ray.address, free memory and /dev/shm; `raydex doctor` tells"
@@ -50,6 +52,21 @@ def ray_session(address: str = "", cpus: int = 0, object_store_bytes: int = 0) -
     finally:
         if started:
             ray.shutdown()
+
+
+@contextmanager
+def _native_stderr_closed() -> Iterator[None]:
+    """File descriptor 2 leads nowhere meanwhile: Ray's native part announces its log level there; what fails comes as an exception."""
+    sys.stderr.flush()
+    before = os.dup(2)
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    try:
+        os.dup2(nowhere, 2)
+        yield
+    finally:
+        os.dup2(before, 2)
+        os.close(nowhere)
+        os.close(before)
 
 
 def quiet_data() -> None:
