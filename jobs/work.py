@@ -60,7 +60,7 @@ def _attach_stored(lake: Lake, work: pa.Table) -> pa.Table:
     return work.append_column("first", first).sort_by(order).drop_columns(["first"])
 
 
-def set_column(work: pa.Table, name: str, values: list[Any]) -> pa.Table:
+def set_column(work: pa.Table, name: str, values: list[Any] | np.ndarray) -> pa.Table:
     """`work` with another value of one column of WORK in each row."""
     return work.set_column(WORK.get_field_index(name), WORK.field(name), pa.array(values, WORK.field(name).type))
 
@@ -69,8 +69,7 @@ def number_epochs(work: pa.Table, first: int, size: int) -> tuple[pa.Table, dict
     """`work` with epochs, `size` rows an epoch, and epoch → number of records in it."""
     epochs = first + np.arange(work.num_rows, dtype=np.int64) // size
     numbers, counts = np.unique(epochs, return_counts=True)
-    numbered = work.set_column(WORK.get_field_index("epoch"), WORK.field("epoch"), pa.array(epochs))
-    return numbered, dict(zip(numbers.tolist(), counts.tolist()))
+    return set_column(work, "epoch", epochs), dict(zip(numbers.tolist(), counts.tolist()))
 
 
 def work_tables(work: pa.Table, batch: int) -> list[pa.Table]:
