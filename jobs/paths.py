@@ -32,11 +32,11 @@ def find_path(root: Path, source: str, target: str, max_hops: int, limit: int = 
     relations = [name for name, kind in EDGE_KINDS.items() if kind.code]
     directed = True
     with open_graph(reader.lake.root / cursor["path"]) as graph:
-        found = graph.paths(start["node_id"], end["node_id"], max_hops, relations)
+        found = graph.paths(start["node_id"], end["node_id"], max_hops, relations, limit=limit)
         if not found:
             directed = False
-            found = graph.paths(start["node_id"], end["node_id"], max_hops, relations, undirected=True)
-    paths = [_describe(reader, path) for path in found[:limit]]
+            found = graph.paths(start["node_id"], end["node_id"], max_hops, relations, undirected=True, limit=limit)
+    paths = [_describe(reader, path) for path in found]
     return {"from": start, "to": end, "max_hops": max_hops, "generation": reader.generation.number, "directed": directed, "paths": paths}
 
 
