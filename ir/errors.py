@@ -107,6 +107,7 @@ REJECT_CLASSES: dict[str, RejectClass] = {
         RejectClass("crash", False, "the parser process died, twice"),
         RejectClass("timeout", False, "the parser met its time limit, twice"),
         RejectClass("memory", False, "the parser met its memory limit, twice"),
+        RejectClass("refused", False, "a link or a name that a listing does not follow"),
         RejectClass("unreadable", True, "the file could not be opened or read"),
         RejectClass("changed_while_read", True, "the content changed between listing and parsing"),
         RejectClass("store", True, "a store did not take the row"),

@@ -5,16 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from raydex.ir.errors import InputError, RaydexError
+from raydex.ir.errors import InputError
 from raydex.ir.kinds import CONFIDENCES, EDGE_KINDS, NODE_KINDS, VERIFICATIONS
-
-
-class KindConflict(RaydexError):
-    """Two sources give one node different kinds; both are named and the merge is blocked."""
-
-
-class EvidenceConflict(RaydexError):
-    """Two records under one evidence id differ; both are named and the merge is blocked."""
 
 
 @dataclass(slots=True)
@@ -61,21 +53,3 @@ class CanonicalEdge:
             raise InputError(f"unknown confidence {self.confidence!r}", place=self.edge_id)
         if not self.evidence_ids:
             raise InputError("an edge needs evidence", place=self.edge_id)
-
-
-def merge_nodes(left: CanonicalNode, right: CanonicalNode) -> CanonicalNode:
-    """One node from two views of it: source keys united, properties merged (left wins). KindConflict names both."""
-    if left.kind != right.kind:
-        raise KindConflict(
-            f"node {left.node_id} is a {left.kind} by {', '.join(left.source_keys)} and a {right.kind} by {', '.join(right.source_keys)}"
-        )
-    keys = left.source_keys + [k for k in right.source_keys if k not in left.source_keys]
-    return CanonicalNode(left.node_id, left.kind, left.name, keys, {**right.properties, **left.properties})
-
-
-def check_same_evidence(left: Evidence, right: Evidence) -> None:
-    """EvidenceConflict when two records under one id differ in locator, excerpt hash, revision or object."""
-    for name in ("source_record_id", "locator", "excerpt_hash", "revision", "cas_uri"):
-        a, b = getattr(left, name), getattr(right, name)
-        if a != b:
-            raise EvidenceConflict(f"evidence {left.evidence_id} has {name} {a!r} and {b!r}")

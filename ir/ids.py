@@ -10,25 +10,6 @@ from collections.abc import Callable
 
 from blake3 import blake3
 
-PREFIXES: dict[str, str] = {
-    "record": "rec",
-    "page": "pag",
-    "block": "blk",
-    "asset": "ast",
-    "observation": "obs",
-    "symbol": "sym",
-    "node": "nod",
-    "edge": "edg",
-    "evidence": "evd",
-    "chunk": "chk",
-    "reject": "rej",
-    "event": "evt",
-    "run": "run",
-    "generation": "gen",
-    "source": "src",
-    "repository": "rep",
-}
-
 
 def make_id(prefix: str, *fields: str) -> str:
     """`prefix_` + 32 hex digits over the fields; ("a", "bc") and ("ab", "c") differ."""

@@ -12,8 +12,6 @@ TEXT_STATES = ("native", "ocr", "mixed", "unavailable")
 RECORD_STATES = ("indexed", "degraded", "rejected")
 CONFIDENCES = ("EXTRACTED", "INFERRED", "AMBIGUOUS", "VERIFIED")
 VERIFICATIONS = ("candidate", "verified", "failed")
-CHUNK_ROLES = ("leaf", "parent")
-BOUNDARY_REASONS = ("structure", "length", "end", "overlap", "parent")
 SYMBOL_KINDS = (
     "module",
     "package",
@@ -34,7 +32,8 @@ SYMBOL_KINDS = (
 )
 CODE_RELATIONS_BETWEEN_NODES = ("AST", "CFG", "REACHING_DEF")
 CODE_RELATIONS_BETWEEN_SYMBOLS = ("CONTAINS", "CALLS", "IMPORTS", "INHERITS", "IMPLEMENTS", "INSTANTIATES", "OVERRIDES")
-CODE_RELATIONS = CODE_RELATIONS_BETWEEN_NODES + CODE_RELATIONS_BETWEEN_SYMBOLS
+# what a module or class gives by name: references are resolved by these rows, which become no edge of the graph
+CODE_NAMES = "EXPORTS"
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,9 +134,3 @@ EDGE_KINDS: dict[str, EdgeKind] = {
         EdgeKind("TRACES_TO", "the source satisfies the requirement", _pairs(("requirement", *SYMBOL_KINDS), ("requirement",))),
     )
 }
-
-
-def is_legal(source_kind: str, relation: str, target_kind: str) -> bool:
-    """Whether the triple is declared."""
-    kind = EDGE_KINDS.get(relation)
-    return kind is not None and (source_kind, target_kind) in kind.pairs

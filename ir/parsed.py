@@ -1,4 +1,4 @@
-"""What a parser makes of one file: the same shape that `raydex parse --json` prints; field names are those of the tables."""
+"""What a parser makes of one file. Field names are those of the tables; `ir/rows.py` makes the rows, `ir/printed.py` what is printed."""
 
 from __future__ import annotations
 
@@ -61,10 +61,11 @@ class ParsedFile:
         event_id = make_id("evt", self.record_id, self.content_hash, stage, name, str(len(self.events)))
         self.events.append(Event(event_id, stage, status, name, message[:500], ms))
 
-    def add_reject(self, stage: str, reject_class: str, error: str, attempts: int = 1) -> None:
+    def add_reject(self, stage: str, reject_class: str, error: str, attempts: int = 1, *, where: str = "") -> None:
+        """`where` names the part of the file that was lost (pages 1-50) where several parts may be lost for one reason."""
         from raydex.ir.errors import REJECT_CLASSES
 
-        reject_id = make_id("rej", self.record_id, stage, reject_class, self.content_hash)
+        reject_id = make_id("rej", self.record_id, stage, reject_class, self.content_hash, *([where] if where else ()))
         self.rejects.append(Reject(reject_id, stage, reject_class, error[:500], REJECT_CLASSES[reject_class].retryable, attempts))
 
 

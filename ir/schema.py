@@ -1,4 +1,5 @@
-"""IR records → JSON schema, and table specs → the Markdown of docs/tables.md. Both are checked in; a test proves that they are current."""
+"""Table specs → the JSON schema of what `parse` and `chunk` print, and the Markdown of docs/tables.md. Both are checked in; a test proves
+that they are current, another that the output keeps the schema."""
 
 from __future__ import annotations
 
@@ -6,23 +7,48 @@ from typing import Any
 
 from raydex.ir.document import SCHEMA_NAME, SCHEMA_VERSION
 from raydex.ir.kinds import BLOCK_KINDS, EDGE_KINDS, NODE_KINDS, SYMBOL_KINDS
-from raydex.ir.tables import OUTSIDE_EQUALITY, TABLES, VOLATILE
+from raydex.ir.printed import locator_schema, row_schema
+from raydex.ir.tables import LOG_TABLES, OUTSIDE_EQUALITY, PROJECT_TABLES, RECORD_TABLES, TABLES, VOLATILE
 
 
 def ir_schema() -> dict[str, Any]:
-    """JSON schema of ParsedFile, Chunk results and the canonical graph, by record name under `$defs`."""
-    from pydantic import TypeAdapter
+    """JSON schema of one printed object: `$defs/parse` or `$defs/chunk`. Rows are under `$defs` by table; the canonical graph's, which
+    `show` and `edges` print, are there too."""
+    rows = {name: row_schema(name) for name in (*RECORD_TABLES, *PROJECT_TABLES, *LOG_TABLES)}
+    lists = ("pages", "blocks", "assets", "observations", "symbols", "code_nodes", "code_edges", "events", "rejects")
+    text = {"type": "string"}
+    parse = {
+        **dict.fromkeys(("record_id", "content_hash", "path"), text),
+        "document": _or_null(_ref("documents")),
+        "issue": _or_null(_ref("issues")),
+        **{name: _list(_ref(name)) for name in lists},
+        "children": _list(_ref("parse")),
+    }
+    parts = {"chunks": "chunks", "nodes": "chunk_nodes", "edges": "chunk_edges", "rejects": "rejects"}
+    chunk = {key: _list(_ref(name)) for key, name in parts.items()}
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": f"{SCHEMA_NAME} {SCHEMA_VERSION}",
+        "anyOf": [_ref("parse"), _ref("chunk")],
+        "$defs": {"locator": locator_schema(), "parse": _object(parse), "chunk": _object(chunk), **rows},
+        "kinds": {"block": list(BLOCK_KINDS), "symbol": list(SYMBOL_KINDS), "node": list(NODE_KINDS), "relation": list(EDGE_KINDS)},
+    }
 
-    from raydex.ir.chunk import ChunkResult
-    from raydex.ir.graph import CanonicalEdge, CanonicalNode, Evidence
-    from raydex.ir.parsed import ParsedFile
 
-    _, schema = TypeAdapter.json_schemas(
-        [(kind, "serialization", TypeAdapter(kind)) for kind in (ParsedFile, ChunkResult, CanonicalNode, CanonicalEdge, Evidence)],
-        title=f"{SCHEMA_NAME} {SCHEMA_VERSION}",
-    )
-    schema["kinds"] = {"block": list(BLOCK_KINDS), "symbol": list(SYMBOL_KINDS), "node": list(NODE_KINDS), "relation": list(EDGE_KINDS)}
-    return dict(schema)
+def _ref(name: str) -> dict[str, Any]:
+    return {"$ref": f"#/$defs/{name}"}
+
+
+def _list(items: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "array", "items": items}
+
+
+def _or_null(schema: dict[str, Any]) -> dict[str, Any]:
+    return {"anyOf": [schema, {"type": "null"}]}
+
+
+def _object(properties: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
 
 
 def tables_markdown() -> str:

@@ -14,6 +14,7 @@ from raydex.ir.code import Symbol
 from raydex.ir.locator import LineIndex, Locator
 from raydex.kernels.chunk_outline import Draft, Outline, make_prefix, mark_end
 from raydex.kernels.chunk_source import ChunkOptions, ChunkSource
+from raydex.kernels.comments import comment_start
 from raydex.kernels.split import line_ends, paragraph_ends, split
 from raydex.kernels.summary import SUMMARY_CHARS, derive_summary, strip_comment
 from raydex.kernels.tokens import Tokenizer
@@ -22,9 +23,7 @@ CONTAINERS = frozenset({"class", "struct", "interface", "trait", "enum", "namesp
 DEFINITIONS = CONTAINERS | {"function", "method", "property", "macro", "type_alias"}
 MAX_NESTING = 50
 
-_MODIFIERS = re.compile(r"[ \t]*(?:\w+[ \t]+)*")
-_MARKS = ("/", "*", "#", "-")
-_COMMENT_LINE = re.compile(r"[ \t]*(?:#|//|/\*|\*|--)")
+_MODIFIERS = re.compile(r"[ \t]*+(?:\w++[ \t]++)*+")
 
 
 @dataclass(slots=True)
@@ -56,53 +55,42 @@ def chunk_code(source: ChunkSource, options: ChunkOptions, tokenizer: Tokenizer)
         return Outline()
     module = next((symbol for symbol in source.symbols if symbol.kind in ("module", "package")), None)
     file = _File(source, options, tokenizer, text, LineIndex(text), module)
-    outline = Outline(_cut(file, find_definitions(source.symbols, text), len(text), [], 0))
+    outline = Outline(_cut(file, _find_definitions(file), len(text), [], 0))
     mark_end(outline.roots)
     return outline
 
 
-def find_definitions(symbols: list[Symbol], text: str) -> Definition:
+def _find_definitions(file: _File) -> Definition:
     """The tree of definitions by range. Symbols that lie across another's end, or have its very range, stay plain text."""
-    root = Definition(None, 0, len(text))
+    size = len(file.text)
+    root = Definition(None, 0, size)
     stack = [root]
-    usable = (s for s in symbols if s.kind in DEFINITIONS and 0 <= s.char_start < s.char_end <= len(text))
+    usable = (s for s in file.source.symbols if s is not file.module and 0 <= s.char_start < s.char_end <= size)
+    told = 0  # where the last variable or field ends: no comment reaches into it
     for symbol in sorted(usable, key=lambda s: (s.char_start, -s.char_end)):
+        if symbol.kind not in DEFINITIONS:
+            told = symbol.char_end
+            continue
         while stack[-1].end <= symbol.char_start and len(stack) > 1:
             stack.pop()
         around = stack[-1]
         if symbol.char_end > around.end or (around.symbol is not None and symbol.char_start == around.symbol.char_start):
             continue
         floor = around.children[-1].end if around.children else around.symbol.char_start + 1 if around.symbol is not None else 0
-        inner = Definition(symbol, _comment_start(text, symbol.char_start, floor), symbol.char_end)
+        floor = max(floor, told) if told <= symbol.char_start else floor
+        inner = Definition(symbol, _lead_start(file, symbol.char_start, floor), symbol.char_end)
         around.children.append(inner)
         stack.append(inner)
     return root
 
 
-def _comment_start(text: str, start: int, floor: int) -> int:
-    """Start of the line, modifiers such as `export` included, and of the comment lines right above; never before `floor`."""
-    line = _line_start(text, start)
-    if line < floor or not _MODIFIERS.fullmatch(text, line, start):
+def _lead_start(file: _File, start: int, floor: int) -> int:
+    """Start of the line, modifiers such as `export` included, and of the comment right above; never before `floor`."""
+    line = file.lines.line_of(start)
+    at = file.lines.start_of(line)
+    if at < floor or not _MODIFIERS.fullmatch(file.text, at, start):
         return start
-    at = line
-    in_block = False
-    while at > floor:
-        above = _line_start(text, at - 1)
-        shown = text[above:at].strip()
-        if above < floor or (not shown and not in_block):
-            break
-        if shown.endswith("*/") and not shown.startswith("/*"):
-            in_block = True
-        elif in_block:
-            in_block = not shown.startswith("/*")
-        elif not _COMMENT_LINE.match(shown):
-            break
-        at = above
-    return line if in_block else at
-
-
-def _line_start(text: str, at: int) -> int:
-    return max(text.rfind("\n", 0, at), text.rfind("\r", 0, at - 1 if text[at - 1 : at + 1] == "\r\n" else at)) + 1
+    return comment_start(file.text, file.lines, line, floor, file.source.language)
 
 
 def _cut(file: _File, definition: Definition, end: int, names: list[str], depth: int) -> list[Draft]:
@@ -166,12 +154,12 @@ def _leaves(file: _File, symbol: Symbol | None, start: int, end: int, names: lis
             least=options.min_tokens,
         )
         ranges = [(piece.start, piece.end, piece.tokens, piece.end < len(text)) for piece in pieces]
-    title, entity = _title(file, symbol), _entity(file, symbol)
+    title, entity, told = _title(file, symbol), _entity(file, symbol), _told_summary(file, symbol, start)
     drafts: list[Draft] = []
     for a, b, count, cut in ranges:
         place = _place(file, start + a, start + b)
         reason = "length" if cut else "structure"
-        summary = _summary(file, symbol, start, text[a:b])
+        summary = told or _first_sentence(file, text[a:b])
         metadata = _metadata(file, symbol, place)
         drafts.append(Draft("leaf", title, text[a:b], "code", list(names), [place], reason, entity, summary, count, prefix, metadata))
     return drafts
@@ -184,7 +172,7 @@ def _parent(file: _File, symbol: Symbol | None, start: int, end: int, names: lis
     if len(content) > file.options.parent_chars:
         metadata |= {"content_cut_at": file.options.parent_chars, "content_chars": len(content)}
         content = content[: file.options.parent_chars]
-    summary = _summary(file, symbol, start, content)
+    summary = _told_summary(file, symbol, start) or _first_sentence(file, content)
     title, entity = _title(file, symbol), _entity(file, symbol)
     return Draft("parent", title, content, "code", list(names), [place], "parent", entity, summary, metadata=metadata, children=drafts)
 
@@ -203,18 +191,20 @@ def _place(file: _File, start: int, end: int) -> Locator:
     return Locator(char=(start, end), line=(first, max(first, file.lines.line_of(max(start, end - 1)))))
 
 
-def _summary(file: _File, symbol: Symbol | None, start: int, content: str) -> str:
-    """Comment before the symbol, else its docstring, else the first sentence of the content (seed 3 §5.8)."""
+def _told_summary(file: _File, symbol: Symbol | None, start: int) -> str:
+    """Comment before the symbol, else its docstring; empty where neither is (seed 3 §5.8)."""
     sentences = file.options.summary_sentences
     if symbol is not None and start < symbol.char_start:
-        comment = strip_comment(_comment_only(file.text[start : symbol.char_start]))
+        lead = file.text[start : min(symbol.char_start, start + 4 * SUMMARY_CHARS)]
+        comment = strip_comment(_comment_only(lead) if start + len(lead) == symbol.char_start else lead)
         if comment:
             return derive_summary(comment, sentences)
     owner = symbol or file.module
-    if owner is not None and owner.docstring.strip():
-        docstring = owner.docstring[: 4 * SUMMARY_CHARS]
-        return derive_summary(strip_comment(docstring) if docstring.lstrip()[:1] in _MARKS else docstring, sentences)
-    return derive_summary(content, min(1, sentences))
+    return derive_summary(owner.docstring, sentences) if owner is not None else ""
+
+
+def _first_sentence(file: _File, content: str) -> str:
+    return derive_summary(content, min(1, file.options.summary_sentences))
 
 
 def _comment_only(lead: str) -> str:

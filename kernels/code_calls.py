@@ -11,22 +11,21 @@ from dataclasses import dataclass, field
 
 from raydex.ir.code import Symbol
 from raydex.kernels.code_common import CodeFile
-from raydex.kernels.code_scopes import Binding, CallSite, Chain, Facts, Scope
+from raydex.kernels.code_names import add_names
+from raydex.kernels.code_scopes import HARMLESS_IMPORTS, Binding, CallSite, Chain, Facts, Scope, holder
 
 CALLABLE_KINDS = ("function", "method")
 TYPE_KINDS = ("class", "namespace", "type")
 WHOLE_CALLEE = 2_000
-RECEIVERS = ("this", "super", "super()")
 MAX_ORDER = 200
 MAX_NESTED_ORDERS = 40
 # bases that bring no methods which a class of the file could mean
 HARMLESS_BASES = frozenset({("object",), ("Exception",), ("BaseException",)})
-HARMLESS_IMPORTS = frozenset({("abc", "ABC"), ("typing", "Generic"), ("typing", "Protocol"), ("typing_extensions", "Protocol")})
 
 
 @dataclass(slots=True)
 class Meaning:
-    """What a dotted name means here: one function (`symbol`), one class (`scope`), or no more than `candidates`."""
+    """What a dotted name means here: one function or variable (`symbol`), one class (`scope`), or no more than `candidates`."""
 
     rule: str = "unresolved_call"
     confidence: str = "AMBIGUOUS"
@@ -35,13 +34,21 @@ class Meaning:
     candidates: list[str] = field(default_factory=list)
 
 
-# the class of a value, with the rule and confidence that say so; or the imported names that the class may be
-Receiver = tuple[Scope, str, str] | list[str] | None
+@dataclass(frozen=True, slots=True)
+class Outside:
+    """The imported names that the class of a value may be, and the rule that says how sure this is."""
+
+    names: tuple[str, ...]
+    rule: str
+
+
+# the class of a value, with the rule and confidence that say so
+Receiver = tuple[Scope, str, str] | Outside | None
 
 
 def resolve_calls(file: CodeFile, facts: Facts) -> None:
-    """Append the edges of all base types and call sites. A site's position inside its symbol is its place in pre-order by range, so that
-    it does not hang on the order in which a front end visits."""
+    """Append the edges of all base types and call sites, and what the file's names give to others. A site's position inside its symbol is
+    its place in pre-order by range, so that it does not hang on the order in which a front end visits."""
     facts.settle()
     resolver = _Resolver(facts)
     for scope, bases in facts.classes:
@@ -50,6 +57,7 @@ def resolve_calls(file: CodeFile, facts: Facts) -> None:
     for call in facts.calls:
         meaning = resolver.meaning(call.scope, call.chain) if call.chain else Meaning()
         _add_call(file, resolver, call, meaning)
+    add_names(file, facts)
 
 
 def _add_call(file: CodeFile, resolver: _Resolver, call: CallSite, meaning: Meaning) -> None:
@@ -76,10 +84,13 @@ def _add_call(file: CodeFile, resolver: _Resolver, call: CallSite, meaning: Mean
             expression=expression,
         )
         made = resolver.member(meaning.scope, resolver.facts.constructor)
-        if made.symbol is None:
+        if made.symbol is not None:
+            confidence = "INFERRED" if "INFERRED" in (made.confidence, meaning.confidence) else made.confidence
+            meaning = Meaning("constructor", confidence, made.symbol)
+        elif made.candidates:
+            meaning = Meaning("unresolved_call" if meaning.confidence == "INFERRED" else made.rule, candidates=made.candidates)
+        else:
             return
-        confidence = "INFERRED" if "INFERRED" in (made.confidence, meaning.confidence) else made.confidence
-        meaning = Meaning("constructor", confidence, made.symbol)
     file.add_edge(
         "CALLS",
         source,
@@ -98,17 +109,19 @@ def _add_bases(file: CodeFile, resolver: _Resolver, scope: Scope, bases: list[tu
     if scope.symbol is None or scope.parent is None:
         return
     for number, (relation, start, end, chain) in enumerate(bases):
-        if chain is None:
+        meaning = resolver.meaning(scope.parent, chain, types=True) if chain is not None else Meaning()
+        target = meaning.scope.symbol if meaning.scope is not None else meaning.symbol
+        if target is not None and target.kind in CALLABLE_KINDS:
             continue
-        meaning = resolver.meaning(scope.parent, chain, types=True)
-        target = meaning.scope.symbol if meaning.scope is not None else None
-        if target is None and meaning.rule != "import":
+        # a base that nothing is known of has a row, too: what stands behind it in the order of bases is not exact
+        if target is None and not meaning.candidates and (relation != "INHERITS" or is_harmless(meaning, chain)):
             continue
+        rule = "unresolved_base" if meaning.rule == "unresolved_call" else meaning.rule
         file.add_edge(
             relation,
             scope.symbol.symbol_id,
             target.symbol_id if target else None,
-            rule="base_type" if target else meaning.rule,
+            rule="base_type" if target else rule,
             label=str(number),
             start=start,
             end=end,
@@ -129,28 +142,33 @@ class _Resolver:
     def meaning(self, scope: Scope, chain: Chain, *, types: bool = False) -> Meaning:
         """What `chain`, called in `scope`, means; with `types`, as the name of a type: then no value stands on the way to it."""
         root, rest = chain[0], chain[1:]
-        if root in RECEIVERS and not types:
+        if root in self.facts.receivers and not types:
             return self._of_receiver(scope, root, rest)
         found = self.facts.look_up(scope, root)
         if found is None:
             return self._of_unbound(root, rest)
-        where, bindings = found
-        bindings = _readable(bindings, types, bool(rest))
+        where, every = found
+        held = None if rest else holder(every)
+        if held is not None:
+            return Meaning("local_name", "EXTRACTED", held)
+        bindings = _readable(every, types, bool(rest))
         if not bindings:
-            return Meaning()
+            return self._any_of([b for b in every if b.kind in (*TYPE_KINDS, "import")] if types else [], rest)
         if all(b.kind == "import" for b in bindings):
             return Meaning("import", candidates=self._imported(bindings, rest))
         if not rest:
-            return self._of_name(bindings)
-        return self._follow(self._receiver(scope, where, bindings), rest, types=types)
+            return self._of_binding(bindings[0], "local_name") if len(bindings) == 1 else self._any_of(bindings, rest)
+        receiver = self._receiver(scope, where, bindings)
+        return self._any_of(bindings, rest) if receiver is None else self._follow(receiver, rest, types=types)
 
     def member(self, scope: Scope, name: str, *, after: Scope | None = None) -> Meaning:
         """Attribute `name` of a class, by its order of bases (after class `after`, for super); exact only with no unknown base before."""
         outside: list[str] = []
-        unknown = False
+        unknown = doubt = False
         for at in self._order(scope):
             if isinstance(at, list):
                 outside += self._imported(at, (name,))
+                doubt = unknown
                 continue
             if at is None:
                 unknown = True
@@ -166,9 +184,7 @@ class _Resolver:
                 return self._of_binding(implemented[0], "class_attribute")
             symbols = [b.symbol.symbol_id for b in implemented if b.symbol is not None]
             return Meaning(candidates=[*outside, *symbols])
-        if outside:
-            return Meaning("import", candidates=outside)
-        return Meaning()
+        return Meaning("import" if outside and not doubt else "unresolved_call", candidates=outside)
 
     def _of_unbound(self, root: str, rest: Chain) -> Meaning:
         if root in self.facts.root_names:
@@ -178,11 +194,10 @@ class _Resolver:
             return Meaning("import_star", candidates=[f"{module}:{name}" for module in self.facts.stars])
         return Meaning()
 
-    def _of_name(self, bindings: list[Binding]) -> Meaning:
-        if len(bindings) == 1:
-            return self._of_binding(bindings[0], "local_name")
-        candidates = [b.symbol.symbol_id for b in bindings if b.symbol is not None]
-        return Meaning(candidates=candidates + self._imported([b for b in bindings if b.kind == "import"], ()))
+    def _any_of(self, bindings: list[Binding], rest: Chain) -> Meaning:
+        """What a name, followed by the names `rest`, may be where several statements bind it."""
+        candidates = [] if rest else [b.symbol.symbol_id for b in bindings if b.symbol is not None]
+        return Meaning(candidates=candidates + self._imported([b for b in bindings if b.kind == "import"], rest))
 
     def _of_binding(self, binding: Binding, rule: str) -> Meaning:
         if binding.kind == "def" and binding.symbol is not None and binding.symbol.kind in CALLABLE_KINDS:
@@ -228,17 +243,17 @@ class _Resolver:
         meaning = self.meaning(typed.type_scope, typed.type_chain, types=True)
         if meaning.scope is not None:
             return meaning.scope, f"receiver_{typed.typed_by}", confidence
-        if meaning.rule == "import" and typed.type_chain[-1].lstrip("_")[:1].isupper():
-            return [c for c in meaning.candidates if not c.endswith(":")]
-        return None
+        names = tuple(c for c in meaning.candidates if ":" in c)
+        return Outside(names, meaning.rule) if names and typed.type_chain[-1].lstrip("_")[:1].isupper() else None
 
     def _follow(self, receiver: Receiver, rest: Chain, *, types: bool = False) -> Meaning:
         """The meaning of attributes `rest` of a receiver: nested classes and typed fields on the way, a function or class at the end."""
         for at, name in enumerate(rest):
             if receiver is None:
                 return Meaning()
-            if isinstance(receiver, list):
-                return Meaning("import", candidates=[f"{known}.{'.'.join(rest[at:])}" for known in receiver])
+            if isinstance(receiver, Outside):
+                tail = ".".join(rest[at:])
+                return Meaning(receiver.rule, candidates=[f"{known}{'' if known.endswith(':') else '.'}{tail}" for known in receiver.names])
             scope, rule, confidence = receiver
             if at == len(rest) - 1:
                 meaning = self.member(scope, name)
@@ -271,7 +286,8 @@ class _Resolver:
                 if qualified:
                     out.append(f"{module}:{'.'.join((qualified, *rest))}")
                     continue
-                cuts = range(len(rest) - 1, -1, -1) if self.facts.dotted_modules else range(min(1, len(rest)))
+                # what is called or extended as a whole is no module, unless a module can be a function or class (`export =`)
+                cuts = range(len(rest) - 1, -1, -1) if self.facts.dotted_modules else range(1)
                 out += [f"{'.'.join((module, *rest[:cut]))}:{'.'.join(rest[cut:])}" for cut in cuts]
         return list(dict.fromkeys(out))
 
@@ -300,10 +316,15 @@ class _Resolver:
         meaning = self.meaning(scope.parent, chain, types=True)
         if meaning.scope is not None:
             return self._order(meaning.scope)
-        if meaning.rule == "import":
-            pairs = tuple((module, name) for module, _, name in (c.partition(":") for c in meaning.candidates) if name)
-            return [] if any(pair in HARMLESS_IMPORTS for pair in pairs) else [[Binding("import", bases=pairs)]]
-        return [] if chain in HARMLESS_BASES else [None]
+        if meaning.rule in ("import", "import_star"):
+            pairs = tuple((module, name) for module, _, name in (c.partition(":") for c in meaning.candidates))
+            return [] if not HARMLESS_IMPORTS.isdisjoint(meaning.candidates) else [[Binding("import", bases=pairs)]]
+        return [] if is_harmless(meaning, chain) else [None]
+
+
+def is_harmless(meaning: Meaning, chain: Chain | None) -> bool:
+    """Whether a base is a built-in class without methods that a class of the file could mean."""
+    return meaning.rule == "builtin" and chain in HARMLESS_BASES
 
 
 def _readable(bindings: list[Binding], types: bool, dotted: bool) -> list[Binding]:

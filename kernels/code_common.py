@@ -10,6 +10,7 @@ import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import zip_longest
 from typing import Any
 
 from blake3 import blake3
@@ -239,8 +240,15 @@ class CodeFile:
         edges["char_end"].append(end)
         edges["excerpt_hash"].append(self.source.excerpt_hash(start, end))
 
+    def add_names(self, source: str, name: str, rule: str, candidates: list[str]) -> None:
+        """EXPORTS: what a module or class gives under a name (`raydex.kernels.code_names`). Like an AST edge it has no place."""
+        known = (_edge_id("EXPORTS", source, "", name), source, None, "EXPORTS", "EXTRACTED", rule, name, "", candidates)
+        for column, value in zip_longest(CODE_EDGE_COLUMNS, known):
+            self.edges[column].append(value)
+
     def add_import(self, name: str, candidates: list[str], start: int, end: int, rule: str = "import") -> None:
-        """IMPORTS from the module; `name` is what is bound here ("*" or "" where nothing is)."""
+        """IMPORTS from the module; `name` is what is bound here ("*" or "" where nothing is). Rules: import_star; import_local, where no
+        importer of this file sees what is bound; else import."""
         number = self._imports.get(name, 0)
         self._imports[name] = number + 1
         self.add_edge(

@@ -12,6 +12,8 @@ from raydex.ir.code import Symbol
 from raydex.kernels.code_common import Owner
 
 Chain = tuple[str, ...]
+# base classes from elsewhere that bring no methods which a class could mean
+HARMLESS_IMPORTS = frozenset({"abc:ABC", "typing:Generic", "typing:Protocol", "typing_extensions:Protocol"})
 
 
 @dataclass(slots=True)
@@ -19,9 +21,9 @@ class Binding:
     """One way in which a name gets its value.
 
     `kind`: def, class, namespace, type (an interface or alias: no value), import, self (the receiver parameter of a method), value
-    (parameter, assignment, loop …), declared (an annotation without a value). `bases` of an import: (module, qualified part) pairs that
-    the name may stand for. `type_chain` is the dotted name of the value's class, read in `type_scope`; `typed_by` says from what:
-    annotation or constructor.
+    (parameter, assignment, loop …), declared (an annotation without a value). `symbol` of a value: the variable that the name is, where
+    it has a row. `bases` of an import: (module, qualified part) pairs that the name may stand for. `type_chain` is the dotted name of
+    the value's class, read in `type_scope`; `typed_by` says from what: annotation or constructor.
     """
 
     kind: str
@@ -79,12 +81,17 @@ class CallSite:
 class Facts:
     """What one file says about its names. `stars` are the modules of `import *`; `root_names` the built-in names.
 
-    The language's rules: `constructor` is the name of a class's constructor, `class_scope_visible` whether a class body sees its own names,
-    `annotations_hold` whether an annotated name can only hold its type, `dotted_modules` whether `a.b` may be module b of package a.
+    The language's rules: `receivers` are the roots of a chain that mean the class around or its bases, `constructor` is the name of a
+    class's constructor, `class_scope_visible` whether a class body sees its own names, `annotations_hold` whether an annotated name can
+    only hold its type, `dotted_modules` whether `a.b` may be module b of package a.
+
+    `exports`: public name → what it stands for (":local", "module:qualified", ":" for an expression), in a language where a module says so;
+    None where importers see all names of a module.
     """
 
     module: Scope
     root_names: frozenset[str]
+    receivers: frozenset[str]
     constructor: str
     class_scope_visible: bool
     annotations_hold: bool
@@ -92,6 +99,7 @@ class Facts:
     classes: list[tuple[Scope, list[tuple[str, int, int, Chain | None]]]] = field(default_factory=list)
     calls: list[CallSite] = field(default_factory=list)
     stars: list[str] = field(default_factory=list)
+    exports: dict[str, list[str]] | None = None
     assigned: list[tuple[Scope | None, str, Binding]] = field(default_factory=list)
 
     def bind(self, scope: Scope, name: str, binding: Binding) -> None:
@@ -104,6 +112,10 @@ class Facts:
                 target.bind(name, binding)
         else:
             scope.bind(name, binding)
+
+    def is_global(self, scope: Scope, name: str) -> bool:
+        """Whether binding `name` in `scope` binds a name of the module."""
+        return scope.elsewhere.get(name, scope) is self.module
 
     def settle(self) -> None:
         """Assignments to names of outer scopes go to the innermost one that has the name; to be called when all bindings are known."""
@@ -146,3 +158,20 @@ def effective(bindings: list[Binding]) -> list[Binding]:
     if len(bindings) < 2 or not any(b.overload for b in bindings):
         return bindings
     return [b for b in bindings if not b.overload] or bindings
+
+
+def holder(bindings: list[Binding]) -> Symbol | None:
+    """The variable that a name is, when nothing but values is bound to it and one symbol stands for it: however often it is set, what is
+    called or extended by the name is what the variable holds."""
+    symbols: dict[str, Symbol] = {}
+    for binding in bindings:
+        if binding.kind not in ("value", "declared"):
+            return None
+        if binding.symbol is not None:
+            symbols[binding.symbol.symbol_id] = binding.symbol
+    return next(iter(symbols.values())) if len(symbols) == 1 else None
+
+
+def has_other_values(bindings: list[Binding]) -> bool:
+    """Whether a name may stand for a value that no symbol and no import stands for."""
+    return any(b.kind == "value" and b.symbol is None for b in bindings) and holder(bindings) is None

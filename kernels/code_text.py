@@ -91,10 +91,6 @@ class SourceText:
         """1-based line of a code point offset; the end of the text belongs to its last line."""
         return min(bisect_right(self.line_starts, char), self.line_count)
 
-    def column_of(self, char: int) -> int:
-        """0-based column in code points."""
-        return char - self.line_starts[self.line_of(char) - 1]
-
     def offset(self, line: int, byte_column: int) -> int:
         """Code point offset of a 1-based line and a column in UTF-8 bytes; a place past the text is its end."""
         if line >= len(self.line_bytes):

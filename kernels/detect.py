@@ -58,8 +58,8 @@ _MAGIC: tuple[tuple[bytes, str], ...] = (
     (b"\x00\x01\x00\x00\x00", "font/ttf"),
     (b"%!PS", "application/postscript"),
 )
-# signatures made of plain letters: they count only when the rest looks binary too
-_WEAK = frozenset((b"BZh", b"ID3", b"PAR1", b"ORC\x0a", b"fLaC", b"OggS", b"wOFF", b"wOF2", b"Obj\x01"))
+# signatures made of plain letters, as those at other places are: they count only when the rest looks binary too
+_WEAK = frozenset((b"BZh", b"ID3", b"PAR1", b"ORC\x0a", b"fLaC", b"OggS", b"wOFF", b"wOF2", b"Obj\x01", b"GIF87a", b"GIF89a", b"!<arch>\n"))
 _BRANDS: tuple[tuple[bytes, str], ...] = (
     (b"heic", "image/heic"),
     (b"heix", "image/heic"),
@@ -122,19 +122,19 @@ def _by_magic(head: bytes, path: str, by_name: str) -> str:
         return _zip_type(head, by_name)
     if head.startswith(_OLE):
         return _ole_type(head, path, by_name)
-    if head[:4] == b"RIFF" and head[8:12] in _RIFF:
+    if head[:4] == b"RIFF" and head[8:12] in _RIFF and not _is_text(head):
         return _RIFF[head[8:12]]
-    if head[4:8] == b"ftyp":
+    if head[4:8] == b"ftyp" and (head[:3] == b"\0\0\0" or not _is_text(head)):
         return next((media_type for brand, media_type in _BRANDS if head[8:12] == brand), "video/mp4")
     if head[:2] == b"BM" and len(head) >= 18 and head[6:10] == b"\0\0\0\0" and head[15:18] == b"\0\0\0":
         return "image/bmp"
     if head[:1] == b"\x47" and len(head) > 188 and head[188] == 0x47 and not _is_text(head):
         return "video/mp2t"
-    if head[257:262] == b"ustar":
+    if head[257:262] == b"ustar" and not _is_text(head):
         return "application/x-tar"
     if _PICKLE.match(head):
         return "application/x-python-pickle"
-    if head[2:4] == b"\r\n" and by_name == "application/x-python-bytecode":
+    if head[2:4] == b"\r\n" and by_name == "application/x-python-bytecode" and not _is_text(head):
         return by_name
     return _pdf_type(head, by_name)
 

@@ -13,14 +13,15 @@ from raydex.kernels.drafts import finish
 from raydex.kernels.html_walk import HtmlWalk
 from raydex.kernels.request import ParseRequest
 
-PARSER_VERSION = "1"
+PARSER_VERSION = "2"
+XML_NAMES = (".xhtml", ".xht")
 
 
 def parse_html(request: ParseRequest) -> ParsedFile:
     """Raises InputError: unsupported_media_type for binary content, too_many_blocks."""
     decoded = decode(request.data, declared=declared_encoding(request.data))
     walk = HtmlWalk(request)
-    walk.walk(decoded.text, xml=decoded.text[:200].lstrip().startswith("<?xml"))
+    walk.walk(decoded.text, xml=_is_xml(request.path, decoded.text))
     parsed = finish(
         request,
         decoded,
@@ -33,3 +34,8 @@ def parse_html(request: ParseRequest) -> ParsedFile:
         parsed.document.warnings.append("no_semantic_blocks")
         parsed.add_event("parse", "warning", "no_semantic_blocks", "the page has content, but none of it is text, a table or an image")
     return parsed
+
+
+def _is_xml(path: str, text: str) -> bool:
+    """Whether the page is XHTML, where any tag may close itself: by its declaration, else by the file's name."""
+    return text[:200].lstrip().startswith("<?xml") or path.lower().endswith(XML_NAMES)

@@ -92,7 +92,8 @@ SHOWN, HEADINGS_ONLY, HIDDEN = range(3)
 
 # a cheap test before attributes are taken apart
 _TELLING = re.compile(r"hidden|display\s*:|visibility|role\s*=|lineno|footnote|highlight|lang|brush|sourcecode", re.IGNORECASE)
-_INVISIBLE = re.compile(r"display\s*:\s*none|visibility\s*:\s*(?:hidden|collapse)", re.IGNORECASE)
+# the properties by their whole names: `backface-visibility` hides nothing
+_INVISIBLE = re.compile(r"(?<![\w-])(?:display\s*+:\s*+none|(?:content-)?visibility\s*+:\s*+(?:hidden|collapse))(?![\w-])", re.IGNORECASE)
 _LANGUAGE = re.compile(
     r"(?:^|\s)(?:language|lang|highlight|brush|sourceCode|highlight-source)(?:[-:]|:\s*|\s+)([A-Za-z0-9_+#.]+[A-Za-z0-9_+#.-]*)"
 )

@@ -22,7 +22,8 @@ _TAG = re.compile(rf"([^<]*+)<(/?)([a-zA-Z][^\s/>]*+)({_ATTRIBUTES})>")
 _ATTRIBUTE = re.compile(r"""([^\s=/>"'][^\s=/>]*+)(?:\s*+=\s*+(?:"([^"]*+)"|'([^']*+)'|([^\s>]++)))?+""")
 _REFERENCE = re.compile(r"&(?:#[0-9]{1,8}|#[xX][0-9a-fA-F]{1,7}|[A-Za-z][A-Za-z0-9]{1,31});")
 _HUGE_REFERENCE = re.compile(r"&#(?:[0-9]{9,}|[xX][0-9a-fA-F]{8,});?")
-_SVG = re.compile(r"<(/?)svg(?=[\s/>])[^>]*+>", re.IGNORECASE)
+# it passes over a `<` but not over the next svg, so that tags which never close are read once
+_SVG = re.compile(r"<(/?)svg(?=[\s/>])[^<>]*+(?:<(?!/?svg[\s/>])[^<>]*+)*+>", re.IGNORECASE)
 RAW_ELEMENTS = frozenset(("script", "style", "title", "textarea", "xmp", "iframe", "noembed", "noframes", "plaintext"))
 _RAW_ENDS = {name: re.compile(rf"</{name}(?=[\s/>])[^>]*+>?", re.IGNORECASE) for name in RAW_ELEMENTS}
 

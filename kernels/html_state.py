@@ -1,6 +1,6 @@
 """What the walker over HTML keeps while it walks: open elements, scopes, lists, tables, links, and the sinks that text goes to.
 
-Plain records without behaviour. `BREAK` is the one invariant: inside pieces of text a NUL is a line break, because NULs of the source
+Plain records, hardly any behaviour. `BREAK` is the one invariant: inside pieces of text a NUL is a line break, because NULs of the source
 have been replaced before.
 """
 
@@ -36,6 +36,11 @@ class Sink:
         self.draft = draft
         self.pieces: list[str] = []
         self.previous = previous
+
+    def end_line(self) -> None:
+        """In code: what follows stands on a line of its own."""
+        if self.pieces and not self.pieces[-1].endswith("\n"):
+            self.pieces.append("\n")
 
 
 class OpenList:

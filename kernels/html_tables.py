@@ -74,7 +74,7 @@ def open_table(walk: HtmlWalk, values: dict[str, str], start: int) -> None:
     entry = walk.push("table", values, start)
     layout = draft = None
     if entry.visible == SHOWN and walk.sink is None:
-        layout = walk.layouts < _MAX_LAYOUT_DEPTH and _is_layout(walk.source, start, values)
+        layout = walk.layouts < _MAX_LAYOUT_DEPTH and _is_layout(walk, start, values)
         if layout:
             walk.layouts += 1
         else:
@@ -91,7 +91,10 @@ def open_cell(walk: HtmlWalk, table: OpenTable, name: str, values: dict[str, str
     draft = table.draft
     nested = walk.sink is not None
     if nested and walk.visible == SHOWN and walk.sink is not None:
-        walk.sink.pieces.append(CELL_MARK if table.cells and walk.sink.kind != CODE else " ")
+        if walk.sink.kind != CODE:
+            walk.sink.pieces.append(CELL_MARK if table.cells else " ")
+        elif table.cells:
+            walk.sink.pieces.append(" ")
     elif walk.visible == SHOWN:
         walk.boundary()
     table.cells += 1
@@ -141,19 +144,40 @@ def _span(value: str) -> int:
     return max(0, int(found.group(1)))
 
 
-def _is_layout(source: str, start: int, values: dict[str, str]) -> bool:
+def _is_layout(walk: HtmlWalk, start: int, values: dict[str, str]) -> bool:
     """A table that only places boxes: it says so, holds the page's headings, or has a single cell."""
     if values.get("role", "").lower() in ("presentation", "none") or "highlighttable" in values.get("class", ""):
         return True
-    depth = cells = 0
-    for found in _LAYOUT.finditer(source, start):
-        closes, table, heading, cell = found.groups()
-        if table:
-            depth += -1 if closes else 1
-            if depth == 0:
-                break
+    if walk.layout_tables is None:
+        walk.layout_tables = _find_layouts(walk.source, start)
+    return start in walk.layout_tables
+
+
+def _find_layouts(source: str, start: int) -> frozenset[int]:
+    """Where the tables begin, from `start` on, that hold a heading of the page or, closed, a single cell of their own: in one pass,
+    since a table that never closes reaches to the end of the page."""
+    found: set[int] = set()
+    opened: list[list[int]] = []  # place, cells, whether a heading stands inside
+    for match in _LAYOUT.finditer(source, start):
+        closes, table, heading, _ = match.groups()
+        if table and not closes:
+            opened.append([match.start(), 0, 0])
+        elif not opened:
+            continue
+        elif table:
+            _close_layout(opened, found, closed=True)
         elif heading:
-            return True
-        elif cell and depth == 1:
-            cells += 1
-    return cells == 1 and depth == 0
+            opened[-1][2] = 1
+        else:
+            opened[-1][1] += 1
+    while opened:
+        _close_layout(opened, found, closed=False)
+    return frozenset(found)
+
+
+def _close_layout(opened: list[list[int]], found: set[int], *, closed: bool) -> None:
+    place, cells, headed = opened.pop()
+    if headed or (closed and cells == 1):
+        found.add(place)
+    if headed and opened:
+        opened[-1][2] = 1

@@ -81,6 +81,7 @@ class HtmlWalk:
         self.link: OpenLink | None = None
         self.regions = 0
         self.layouts = 0
+        self.layout_tables: frozenset[int] | None = None
         has_nul = BREAK in text
         for piece, at, kind, name, attributes, start, end in scan_html(text, xml=xml):
             if piece:
@@ -183,7 +184,7 @@ class HtmlWalk:
             draft.end = end - (len(self.source[start:end]) - len(self.source[start:end].rstrip()))
 
     def boundary(self) -> None:
-        """A block begins or ends here: in the flow the run ends, in a cell a new item begins, elsewhere it is a space."""
+        """A block begins or ends here: in the flow the run ends, in code a line, in a cell an item; in a heading it is a space."""
         sink = self.sink
         if sink is None:
             if self.run is not None:
@@ -191,7 +192,9 @@ class HtmlWalk:
             self.fresh = None
         elif sink.kind == HEADING:
             sink.pieces.append(" ")
-        elif sink.kind != CODE:
+        elif sink.kind == CODE:
+            sink.end_line()
+        else:
             sink.pieces.append(BREAK)
 
     def add_space(self) -> None:
@@ -409,7 +412,7 @@ class HtmlWalk:
             self.boundary()
 
     def close_template(self, start: int, end: int) -> None:
-        if self.scopes[0].counts.get("template") or any(s.counts.get("template") for s in self.scopes[1:-1][:64]):
+        if any(scope.counts.get("template") for scope in self.scopes[: min(65, max(1, len(self.scopes) - 1))]):
             index = len(self.stack) - 1
             while index > 0 and self.stack[index].name != "template":
                 index -= 1

@@ -17,8 +17,6 @@ class Limits:
     symbols: int = 20_000
     depth: int = 200
     pages: int = 2_000
-    stream_bytes: int = 75 * MB
-    image_pixels: int = 90_000_000
     seconds: float = 120.0
     memory_bytes: int = 2_000 * MB
     attempts: int = 5

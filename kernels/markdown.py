@@ -17,15 +17,15 @@ from raydex.ir.locator import split_lines
 from raydex.ir.parsed import ParsedFile
 from raydex.kernels.decode import decode
 from raydex.kernels.drafts import Draft, check_count, finish
+from raydex.kernels.front_matter import front_title
 from raydex.kernels.html_walk import HtmlWalk
 from raydex.kernels.markdown_inline import InlineText, image_spans, read_inline
 from raydex.kernels.request import ParseRequest
 from raydex.kernels.tables import make_cell
 
-PARSER_VERSION = "1"
+PARSER_VERSION = "2"
 _FENCE = {"---": ("yaml", ("---", "...")), "+++": ("toml", ("+++",))}
 _FIELD = re.compile(r"[\w\"'.-][^:=\n]*[:=]")
-_TITLE = re.compile(r"^title[ \t]*[:=][ \t]*(.+?)[ \t]*$", re.MULTILINE)
 _LANGUAGE = re.compile(r"\{?\s*\.?([A-Za-z0-9_+#.-]+)")
 _FOOTNOTE = re.compile(r"\[\^([^\]\s]{1,200})\]:[ \t]*")
 _TASK = re.compile(r"\[([ xX])\][ \t]+")
@@ -38,14 +38,13 @@ def parse_markdown(request: ParseRequest) -> ParsedFile:
     walk = _MarkdownWalk(request, decoded.text)
     front = walk.take_front_matter()
     walk.walk()
-    title = _TITLE.search(front)
     return finish(
         request,
         decoded,
         walk.drafts,
         parser="markdown",
         parser_version=PARSER_VERSION,
-        title=title.group(1).strip("\"'") if title else "",
+        title=front_title(front),
         metadata={"front_matter": front} if front else None,
     )
 

@@ -13,7 +13,11 @@ from raydex.ir.document import Link
 from raydex.kernels.html_scan import parse_attributes
 
 _TAG = re.compile(r"<(/?)([a-zA-Z][a-zA-Z0-9-]*)([^>]*)>")
-_IMAGE = re.compile(r"!\[(?:[^\[\]\\]|\\.)*\](?:\((?:[^()\\]|\\.|\([^()]*\))*\)|\[[^\]]*\])?|<img\b[^>]*>", re.DOTALL | re.IGNORECASE)
+# possessive, with one rule for escapes, and stopping where the next image may begin: each that never closes is read once
+_IMAGE = re.compile(
+    r"!\[(?:[^\[\]\\]|\\.)*+\](?:\((?:[^()\\]|\\.|\((?:[^()\\]|\\.)*+\))*+\)|\[[^\]]*+\])?|<img\b[^<>]*+(?:<(?!img\b)[^<>]*+)*+>",
+    re.DOTALL | re.IGNORECASE,
+)
 
 
 @dataclass(slots=True)

@@ -28,7 +28,7 @@ from raydex.kernels.pdf_text import Vocabulary, plain
 from raydex.kernels.request import ParseRequest
 
 PARSER = "raydex.pdf"
-PARSER_VERSION = "1"
+PARSER_VERSION = "2"
 PART_KEY = "pdf_part"
 MAX_OUTLINE_ROWS = 2_000
 
@@ -92,10 +92,10 @@ def _first_page(part: Part) -> int:
 
 def _structure(request: ParseRequest, part: Part) -> ParsedFile:
     pages = part["pages"]
-    skipped = find_furniture(pages)
+    outline = _outline_by_page(part)
+    skipped = find_furniture(pages, outline)
     lines = [order_lines(read_lines(page, skip)) for page, skip in zip(pages, skipped, strict=True)]
     body = body_type(lines)
-    outline = _outline_by_page(part)
     vocabulary = Vocabulary(text for page in pages for text in page["text"])
     paragraphs: list[list[Paragraph]] = []
     for page_lines, titles in zip(lines, outline, strict=True):

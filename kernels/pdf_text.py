@@ -36,7 +36,8 @@ _COMPOUND_STARTS = frozenset(
     | {"non", "one", "open", "part", "real", "right", "self", "semi", "short", "single", "soft", "state", "ten", "third", "three"}
     | {"time", "two", "user", "well", "world"}
 )
-_COMPOUND = re.compile(r"[^\W\d_]{2,}-[^\W\d_]{2,}")
+# from the start of a run of letters only, so that a long one is read once
+_COMPOUND = re.compile(r"(?<![^\W\d_])[^\W\d_]{2,}+-[^\W\d_]{2,}+")
 _WORD = re.compile(r"[^\W\d_]{3,}")
 
 

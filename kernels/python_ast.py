@@ -194,7 +194,7 @@ class _Walk:
         parts += [getattr(node, "returns", None), *getattr(node, "keywords", ()), *getattr(node, "type_params", ())]
         after = max([name_end, *(self.end(part) for part in parts if hasattr(part, "end_lineno"))])
         colon = rules.header_end(text, after, stop)
-        docstring = ast.get_docstring(node, clean=True)
+        docstring = ast.get_docstring(node, clean=False)
         return Definition(
             node.name,
             kind,
@@ -204,7 +204,7 @@ class _Walk:
             name_end,
             signature=rules.header(text[head:colon]),
             visibility=rules.visibility(node.name),
-            docstring=docstring if docstring is not None else rules.comment_above(self.source, start),
+            docstring=rules.docstring(docstring) if docstring is not None else rules.comment_above(self.source, start),
             decorators=[collapsed(d) for d in decorators],
         )
 
@@ -294,8 +294,6 @@ class _Walk:
 
     def target(self, target: Any, binding: Binding | None, node: Any, scope: Scope, annotation: str = "") -> None:
         """A simple target: its type is kept for its binding; a simple one at the top level is a symbol."""
-        if isinstance(target, (ast.Name, ast.Attribute)) and binding is not None:
-            self.types[id(target)] = binding
         if isinstance(target, ast.Name) and scope.kind == "module" and id(node) in self.top and target.id not in scope.names:
             constant = target.id.isupper() or "Final" in annotation
             name_start = self.start(target)
@@ -304,7 +302,10 @@ class _Walk:
             found.signature, found.type = collapsed(self.text[start : min(end, start + 300)]), collapsed(annotation)
             found.visibility = rules.visibility(target.id)
             found.docstring = rules.comment_above(self.source, start)
-            self.file.add_symbol(found, self.file.module)
+            binding = binding or Binding("value")
+            binding.symbol = self.file.add_symbol(found, self.file.module)
+        if isinstance(target, (ast.Name, ast.Attribute)) and binding is not None:
+            self.types[id(target)] = binding
 
     def attribute(self, node: Any, parent: int, owner: Owner, scope: Scope) -> None:
         """`self.x = …` makes a field of the class."""
@@ -340,20 +341,20 @@ class _Walk:
         for alias in node.names:
             name = alias.asname or alias.name.partition(".")[0]
             self.facts.bind(scope, name, Binding("import", bases=((alias.name if alias.asname else name, ""),)))
-            self.file.add_import(name, [f"{alias.name}:"], self.start(alias), self.end(alias))
+            candidates = rules.module_candidates(alias.name, alias.asname or "")
+            self.file.add_import(name, candidates, self.start(alias), self.end(alias), rules.import_rule(self.facts, scope, name))
 
     def import_from(self, node: Any, parent: int, owner: Owner, scope: Scope) -> None:
         module = rules.absolute_module(self.file.request.path, self.file.package, node.level, node.module)
         for alias in node.names:
             if alias.name == "*":
-                if module:
-                    self.facts.stars.append(module)
                 candidates = [f"{module}:"] if module else []
-                self.file.add_import("*", candidates, self.start(node), self.end(node), "import_star")
+                self.file.add_import("*", candidates, self.start(node), self.end(node), rules.note_star(self.facts, scope, module))
                 continue
             name = alias.asname or alias.name
             self.facts.bind(scope, name, Binding("import", bases=rules.import_bases(module, alias.name)))
-            self.file.add_import(name, rules.from_candidates(module, alias.name), self.start(alias), self.end(alias))
+            candidates = rules.from_candidates(module, alias.name)
+            self.file.add_import(name, candidates, self.start(alias), self.end(alias), rules.import_rule(self.facts, scope, name))
 
     def global_(self, node: Any, parent: int, owner: Owner, scope: Scope) -> None:
         if scope is not self.facts.module:

@@ -7,14 +7,18 @@ it does not parse (contracts 27).
 from __future__ import annotations
 
 import builtins
+import inspect
 import re
 
 from raydex.kernels.code_common import CodeFile, Definition, Owner, collapsed, lines_above
 from raydex.kernels.code_scopes import Binding, Chain, Facts, Scope
 from raydex.kernels.code_text import SourceText
+from raydex.kernels.decode import clean
 
 BUILTINS = frozenset(dir(builtins))
-_COMMENT_OR_STRING = re.compile(r"""("(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*')|#[^\r\n]*""", re.DOTALL)
+# possessive, and a string that never closes reaches to the end, so that it is read once
+_COMMENT_OR_STRING = re.compile(r"""("(?:\\.|[^"\\])*+(?:"|\\?\Z)|'(?:\\.|[^'\\])*+(?:'|\\?\Z))|#[^\r\n]*""", re.DOTALL)
+_BLANK_LINES = re.compile(r"(?:[ \t\f]*+\n)++")
 _GETTERS = frozenset({"property", "cached_property", "abstractproperty"})
 _MARKERS = _GETTERS | {"staticmethod", "classmethod", "overload", "abstractmethod", "override", "final"}
 _TYPE_NAME = re.compile(r"[^\W\d]\w*(?:\.[^\W\d]\w*)*")
@@ -46,7 +50,8 @@ def absolute_module(path: str, package: str, level: int, module: str | None) -> 
 def new_facts(file: CodeFile) -> Facts:
     """Facts with the module's scope, under Python's rules."""
     module = Scope("module", Owner(file.module), symbol=file.module)
-    return Facts(module, BUILTINS, "__init__", class_scope_visible=True, annotations_hold=False, dotted_modules=True)
+    receivers = frozenset({"super()"})
+    return Facts(module, BUILTINS, receivers, "__init__", class_scope_visible=True, annotations_hold=False, dotted_modules=True)
 
 
 def visibility(name: str) -> str:
@@ -108,6 +113,14 @@ def comment_above(source: SourceText, start: int) -> str:
     return "\n".join(line.lstrip("#").strip() for line in lines).strip()
 
 
+def docstring(value: str) -> str:
+    """The value of a docstring's literal → text that can be stored: its margin gone, U+FFFD for what escapes such as `\\ud800` or
+    `\\0` left in it that is no text."""
+    blank = _BLANK_LINES.match(value)
+    text = inspect.cleandoc(value[blank.end() - 1 :] if blank else value)
+    return clean(text if text.isascii() else text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace"))
+
+
 def type_chain(annotation: str) -> Chain | None:
     """Dotted class name of an annotation as written: `Shelf`, `"shop.Shelf"`, `Optional[Shelf]`, `Shelf | None`, `Box[int]`; else None."""
     text = annotation.strip()
@@ -142,6 +155,27 @@ def from_candidates(module: str | None, name: str) -> list[str]:
     if module is None:
         return []
     return [f"{module}:{name}", f"{module}.{name}:"] if module else [f"{name}:"]
+
+
+def module_candidates(module: str, alias: str) -> list[str]:
+    """Candidates of the IMPORTS edge of `import module as alias` ("" for no alias). Without an alias, the first package of a dotted name is
+    bound, which a reader tells from the label; so an alias that is called like the package is written as the `from` import that it is."""
+    package, _, last = module.rpartition(".")
+    return from_candidates(package, last) if package and alias == module.partition(".")[0] else [f"{module}:"]
+
+
+def import_rule(facts: Facts, scope: Scope, name: str) -> str:
+    """The rule of an IMPORTS edge that binds `name` in `scope`."""
+    return "import" if facts.is_global(scope, name) else "import_local"
+
+
+def note_star(facts: Facts, scope: Scope, module: str | None) -> str:
+    """The rule of `from module import *`; the names of one in a class body are attributes of the class, not of the module."""
+    if scope is not facts.module:
+        return "import_local"
+    if module:
+        facts.stars.append(module)
+    return "import_star"
 
 
 def bind_parameter(scope: Scope, name: str, annotation: str, outer: Scope) -> None:

@@ -7,12 +7,11 @@ CPG nodes differ, since the grammars do.
 from __future__ import annotations
 
 import ast
-import inspect
 import re
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from raydex.ir.code import Parameter
+from raydex.ir.code import Parameter, Symbol
 from raydex.kernels import python_rules as rules
 from raydex.kernels.code_common import CodeFile, Definition, Owner, collapsed
 from raydex.kernels.code_scopes import Binding, Chain, Facts, Scope
@@ -23,9 +22,11 @@ if TYPE_CHECKING:
 
     from raydex.kernels.treesitter import Handler
 
-# a definition at the top level with its decorators, each on lines of its own
-_OPENINGS = re.compile(rb"^(?:@[^\n]*\n(?:[ \t)@#][^\n]*\n)*)?(?:(?:async[ \t]+)?def|class)\b", re.MULTILINE)
-_CLASS_HEAD = re.compile(rb"(?:@[^\n]*\n(?:[ \t)@#][^\n]*\n)*)?class\b[^\n]*:[ \t]*(?:#[^\n]*)?\r?\n")
+# a definition at the top level; its decorators are looked for from there upward, since from the first of them downward every line of
+# a long run that decorates nothing would read the rest of the run
+_DEFINES = rb"(?:(?:async[ \t]++)?def|class)\b"
+_OPENINGS = re.compile(rb"^" + _DEFINES, re.MULTILINE)
+_CLASS_HEAD = re.compile(rb"(?:@[^\n]*\n(?:[ \t)@#][^\n]*\n)*+)?+class\b[^\n]*:[ \t]*(?:#[^\n]*)?\r?\n")
 _INDENT = re.compile(rb"(?:[ \t]*(?:#[^\n]*)?\r?\n)*([ \t]+)")
 _SPLATS = {"list_splat_pattern": "*", "dictionary_splat_pattern": "**"}
 _PATTERNS = frozenset(
@@ -57,6 +58,9 @@ class PythonWalk(TreeWalk):
         self.around: dict[int, Node] = {}
         self.top = {child.id for child in self.statements}
 
+    def first_line(self, opening: int) -> int:
+        return _with_decorators(self.utf8, opening)
+
     def piece(self, parser: Parser, start: int, end: int) -> list[Node]:
         """A class with an error that swallowed members is parsed again with its good members alone."""
         root = self.parse_ranges(parser, [(start, end)])
@@ -65,12 +69,11 @@ class PythonWalk(TreeWalk):
         indent = _INDENT.match(self.utf8, head.end(), end) if head is not None else None
         if head is None or indent is None or not root.has_error:
             return nodes
-        margin = re.escape(indent.group(1))
-        opening = re.compile(
-            rb"^%b(?:@[^\n]*\n(?:%b[ \t)@#][^\n]*\n)*%b)?(?:(?:async[ \t]+)?def|class)\b" % (margin, margin, margin), re.MULTILINE
-        )
-        cuts = [match.start() for match in opening.finditer(self.utf8, head.end(), end)]
-        if all(cut + len(indent.group(1)) in _member_starts(nodes) for cut in cuts):
+        margin = indent.group(1)
+        opening = re.compile(rb"^" + re.escape(margin) + _DEFINES, re.MULTILINE)
+        cuts = [_with_decorators(self.utf8, match.start(), margin) for match in opening.finditer(self.utf8, head.end(), end)]
+        known = _member_starts(nodes)
+        if all(cut + len(margin) in known for cut in cuts):
             return nodes
         parts = [(a, b) for a, b in pairwise([head.end(), *cuts, end]) if self.utf8[a:b].strip()]
         first = (start, head.end())
@@ -113,7 +116,7 @@ class PythonWalk(TreeWalk):
             value = ast.literal_eval(self.segment(first))
         except (ValueError, SyntaxError, MemoryError, RecursionError):
             return ""
-        return inspect.cleandoc(value) if isinstance(value, str) else ""
+        return rules.docstring(value) if isinstance(value, str) else ""
 
     def function(self, node: Node, parent: int, owner: Owner, scope: Scope) -> bool:
         name = self.segment(node.child_by_field_name("name"))
@@ -259,17 +262,17 @@ class PythonWalk(TreeWalk):
             name = self.segment(left)
             single = node.type == "assignment" and (right is None or right.type != "assignment")
             if single and scope.kind == "module" and node.id in self.top and name not in scope.names:
-                self.add_variable(node, left, name, annotation)
+                binding.symbol = self.add_variable(node, left, name, annotation)
             self.facts.bind(scope, name, binding)
         return False
 
-    def add_variable(self, node: Node, left: Node, name: str, annotation: str) -> None:
+    def add_variable(self, node: Node, left: Node, name: str, annotation: str) -> Symbol:
         start, end = self.span(node)
         kind = "constant" if name.isupper() or "Final" in annotation else "variable"
         found = Definition(name, kind, start, end, *self.span(left))
         found.signature, found.type = collapsed(self.text[start : min(end, start + 300)]), collapsed(annotation)
         found.visibility, found.docstring = rules.visibility(name), rules.comment_above(self.source, start)
-        self.file.add_symbol(found, self.file.module)
+        return self.file.add_symbol(found, self.file.module)
 
     def bind_field(self, left: Node, binding: Binding, scope: Scope) -> None:
         chain = self.chain(left)
@@ -331,7 +334,8 @@ class PythonWalk(TreeWalk):
             if item.type in ("dotted_name", "aliased_import"):
                 name = alias or module.partition(".")[0]
                 self.facts.bind(scope, name, Binding("import", bases=((module if alias else name, ""),)))
-                self.file.add_import(name, [f"{module}:"], *self.span(item))
+                candidates = rules.module_candidates(module, alias)
+                self.file.add_import(name, candidates, *self.span(item), rules.import_rule(self.facts, scope, name))
         return False
 
     def import_from(self, node: Node, parent: int, owner: Owner, scope: Scope) -> bool:
@@ -341,14 +345,14 @@ class PythonWalk(TreeWalk):
         module = rules.absolute_module(self.file.request.path, self.file.package, len(written) - len(stem), stem or None)
         for item in node.named_children:
             if item.type == "wildcard_import":
-                if module:
-                    self.facts.stars.append(module)
-                self.file.add_import("*", [f"{module}:"] if module else [], *self.span(node), "import_star")
+                candidates = [f"{module}:"] if module else []
+                self.file.add_import("*", candidates, *self.span(node), rules.note_star(self.facts, scope, module))
             elif (named is None or item.id != named.id) and item.type in ("dotted_name", "aliased_import"):
                 original = self.segment(item.child_by_field_name("name") or item)
                 name = self.segment(item.child_by_field_name("alias")) or original
                 self.facts.bind(scope, name, Binding("import", bases=rules.import_bases(module, original)))
-                self.file.add_import(name, rules.from_candidates(module, original), *self.span(item))
+                candidates = rules.from_candidates(module, original)
+                self.file.add_import(name, candidates, *self.span(item), rules.import_rule(self.facts, scope, name))
         return False
 
     def elsewhere(self, node: Node, parent: int, owner: Owner, scope: Scope) -> bool:
@@ -376,6 +380,19 @@ class PythonWalk(TreeWalk):
         self.facts.bind(scope, name, Binding("value"))
         self.file.add_symbol(found, scope.owner.symbol)
         return False
+
+
+def _with_decorators(utf8: bytes, line: int, margin: bytes = b"") -> int:
+    """Start of the first decorator of a definition whose line begins at `line`: over lines that a decorator may begin or go on with."""
+    first = line
+    while line > 0:
+        line = utf8.rfind(b"\n", 0, line - 1) + 1
+        sign = utf8[line + len(margin) : line + len(margin) + 1]
+        if not utf8.startswith(margin, line) or sign not in (b" ", b"\t", b")", b"@", b"#"):
+            break
+        if sign == b"@":
+            first = line
+    return first
 
 
 def _member_starts(nodes: list[Node]) -> set[int]:

@@ -28,10 +28,14 @@ class Piece:
     tokens: int
 
 
-# The leading set lets the search skip; what ends a sentence behind each mark follows.
-_STOP = re.compile(r"""[.!?。！？\n](?:(?<=[.!?])[.!?]*["'”’)\]]*(?=\s|$)|(?<=[。！？])[。！？]*["'”’」』）)]*|(?<=\n)[ \t\r]*\n\s*)""")
+# The leading set lets the search skip; what ends a sentence behind each mark follows. Possessive, and only from the head of a run of
+# marks: what begins inside one would read the rest of it again from every mark.
+_STOP = re.compile(
+    r"""[.!?。！？\n](?:(?<=[.!?])(?<![.!?]{2})[.!?]*+["'”’)\]]*+(?=\s|$)|(?<=[。！？])[。！？]*+["'”’」』）)]*+|(?<=\n)[ \t\r]*+\n\s*+)"""
+)
 _LINE = re.compile(r"\r\n|\n|\r")
-_PARAGRAPH = re.compile(r"(?:\r\n|\n|\r)(?:[ \t]*(?:\r\n|\n|\r))++")
+# possessive: the \n of an \r\n is no line of its own; it begins with a set, as above
+_PARAGRAPH = re.compile(r"[\r\n](?:(?<=\r)\n)?+(?:[ \t]*+[\r\n](?:(?<=\r)\n)?+)++")
 _GAP = re.compile(r"\s*")
 _DOTTED = re.compile(r"(?:[^\W\d_]\.)+\Z")
 _NUMBER = re.compile(r"[0-9]{1,3}\.\Z")

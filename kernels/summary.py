@@ -12,7 +12,8 @@ from raydex.kernels.split import iterate_sentences
 
 SUMMARY_CHARS = 500
 
-_COMMENT_EDGE = re.compile(r"^[ \t]*(?:/\*+|\*+/|\*(?!/)|//[/!]?|#+!?|--+)?[ \t]?|[ \t]*\*+/[ \t]*$", re.MULTILINE)
+# what opens a line of a comment; matched at line starts only, and possessive, so that a long run of signs is read once
+_COMMENT_SIGN = re.compile(r"[ \t]*+(?:/\*++/?|\*++/|\*|//[/!]?|#++!?|--+)?[ \t]?")
 
 
 def derive_summary(text: str, sentences: int = 2) -> str:
@@ -32,4 +33,11 @@ def derive_summary(text: str, sentences: int = 2) -> str:
 
 def strip_comment(text: str) -> str:
     """A comment's words: its marks (`/* */`, `//`, `#`, `--`, leading stars) are taken off every line."""
-    return _COMMENT_EDGE.sub("", text).strip()
+    return "\n".join(_bare(line) for line in text.split("\n")).strip()
+
+
+def _bare(line: str) -> str:
+    sign = _COMMENT_SIGN.match(line)
+    words = line[sign.end() :] if sign else line
+    shown = words.rstrip(" \t\r")
+    return shown.removesuffix("*/").rstrip("*").rstrip(" \t") if shown.endswith("*/") else words

@@ -6,6 +6,7 @@ The invariant: `table_text` holds each cell's words once, in reading order, one 
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 Cell = dict[str, Any]
@@ -39,15 +40,19 @@ def count_header_rows(rows: Rows) -> int:
     """Leading rows that hold only header cells. One below the first counts only if it fills the width: a lone row header does not."""
     count = 0
     width = 0
-    hanging: list[tuple[int, int]] = []  # (columns, rows left) of cells that reach down
-    for row in rows:
-        filled = sum(columns for columns, _ in hanging) + sum(cell["col_span"] for cell in row)
+    hanging = 0  # columns filled by cells of the rows above
+    leaving: Counter[int] = Counter()  # row → columns that hang no longer
+    for at, row in enumerate(rows):
+        hanging -= leaving.pop(at, 0)
+        filled = hanging + sum(cell["col_span"] for cell in row)
         if not row or not all(cell["header"] for cell in row) or filled < width:
             break
         width = width or filled
         count += 1
-        hanging = [(columns, left - 1) for columns, left in hanging if left > 1]
-        hanging += [(cell["col_span"], cell["row_span"] - 1) for cell in row if cell["row_span"] > 1]
+        for cell in row:
+            if cell["row_span"] > 1:
+                hanging += cell["col_span"]
+                leaving[at + cell["row_span"]] += cell["col_span"]
     return count
 
 

@@ -103,7 +103,7 @@ class TreeWalk:
         from tree_sitter import Parser
 
         root = self.tree.root_node
-        cuts = [match.start() for match in openings.finditer(self.utf8)]
+        cuts = [self.first_line(match.start()) for match in openings.finditer(self.utf8)]
         known = {node.start_byte for node in root.named_children if not node.is_error}
         if not self.columns_count and all(cut in known for cut in cuts):
             return root.named_children
@@ -111,6 +111,10 @@ class TreeWalk:
         parser = Parser(load_parser(grammar).language)
         bounds = [0, *(cut for cut in cuts if cut), len(self.utf8)]
         return [node for start, end in pairwise(bounds) for node in self.piece(parser, start, end)]
+
+    def first_line(self, opening: int) -> int:
+        """Where a definition begins whose opening line begins there."""
+        return opening
 
     def piece(self, parser: Parser, start: int, end: int) -> list[Node]:
         """Top nodes of one piece of a file with errors."""

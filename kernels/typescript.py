@@ -16,7 +16,7 @@ from raydex.kernels.request import ParseRequest
 from raydex.kernels.typescript_walk import HANDLERS, TypeScriptWalk
 
 PARSER = "tree-sitter-typescript"
-PARSER_VERSION = "1"
+PARSER_VERSION = "2"
 
 
 def parse_typescript(request: ParseRequest) -> ParsedFile:
@@ -38,7 +38,6 @@ def _parse_file(request: ParseRequest) -> ParsedFile:
     file = CodeFile(request, source, language, package, package.rpartition("/")[2])
     walk = TypeScriptWalk(file, language)
     walk.run(HANDLERS)
-    walk.publish_exports()
     resolve_calls(file, walk.facts)
     line = walk.first_error()
     parsed = file.finish(PARSER, PARSER_VERSION, [*decoded.warnings, *(["parse_error"] if line else [])])

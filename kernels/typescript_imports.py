@@ -1,7 +1,7 @@
-"""Import and export statements, `require` and `import()` of TypeScript → IMPORTS edges and the names that they bind.
+"""Imports, `export … from`, `require` and `import()` of TypeScript → IMPORTS edges and the names that they bind.
 
 The invariant: candidates are what the file alone can tell: "module:name" for a name, "module:" for a module, with a relative module both
-as a file and as the index of a folder.
+as a file and as the index of a folder. What importers of the file get is in `raydex.kernels.typescript_exports`.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from raydex.kernels import typescript_rules as rules
 from raydex.kernels.code_common import Owner
 from raydex.kernels.code_scopes import Binding, Scope
+from raydex.kernels.typescript_exports import plain
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -51,7 +52,7 @@ def import_statement(walk: Any, node: Node, parent: int, owner: Owner, scope: Sc
                 if item.type == "import_specifier":
                     name = item.child_by_field_name("name")
                     alias = item.child_by_field_name("alias") or name
-                    note_import(walk, item, walk.segment(alias), modules, _plain(walk.segment(name)), scope)
+                    note_import(walk, item, walk.segment(alias), modules, plain(walk.segment(name)), scope)
     return False
 
 
@@ -60,9 +61,6 @@ def export_statement(walk: Any, node: Node, parent: int, owner: Owner, scope: Sc
     source = node.child_by_field_name("source")
     clause = next((c for c in node.named_children if c.type in ("export_clause", "namespace_export")), None)
     if source is None:
-        for item in clause.named_children if clause is not None else ():
-            if item.type == "export_specifier":
-                walk.exported.add(walk.segment(item.child_by_field_name("name")))
         return bool(walk.wrapped(node, parent, owner, scope))
     modules = _modules(walk, node)
     if clause is None:
@@ -74,7 +72,7 @@ def export_statement(walk: Any, node: Node, parent: int, owner: Owner, scope: Sc
             if item.type == "export_specifier":
                 name = item.child_by_field_name("name")
                 alias = item.child_by_field_name("alias") or name
-                note_import(walk, item, walk.segment(alias), modules, _plain(walk.segment(name)), None)
+                note_import(walk, item, walk.segment(alias), modules, plain(walk.segment(name)), None)
     return False
 
 
@@ -95,7 +93,7 @@ def bind_require(walk: TypeScriptWalk, declarator: Node, name: Node, value: Node
     for item in name.named_children:
         key = item.child_by_field_name("key") if item.type == "pair_pattern" else item
         for bound in rules.pattern_names(item):
-            note_import(walk, item, walk.segment(bound), modules, _plain(walk.segment(key)), scope)
+            note_import(walk, item, walk.segment(bound), modules, plain(walk.segment(key)), scope)
     return True
 
 
@@ -109,16 +107,12 @@ def note_dynamic_import(walk: TypeScriptWalk, call: Node) -> None:
 def _literal(walk: TypeScriptWalk, call: Node) -> str | None:
     arguments = call.child_by_field_name("arguments")
     first = arguments.named_children[0] if arguments is not None and arguments.named_children else None
-    return _plain(walk.segment(first)) if first is not None and first.type == "string" else None
+    return plain(walk.segment(first)) if first is not None and first.type == "string" else None
 
 
 def _modules(walk: TypeScriptWalk, node: Node) -> list[str]:
-    specifier = _plain(walk.segment(node.child_by_field_name("source")))
+    specifier = plain(walk.segment(node.child_by_field_name("source")))
     return rules.imported_modules(walk.file.request.path, specifier)
-
-
-def _plain(text: str) -> str:
-    return text[1:-1] if text[:1] in ("'", '"') else text
 
 
 IMPORT_HANDLERS: dict[str, Handler] = {"import_statement": import_statement, "export_statement": export_statement}

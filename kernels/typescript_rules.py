@@ -15,7 +15,10 @@ if TYPE_CHECKING:
 
 MAX_COMMENT = 20_000
 _SUFFIX = re.compile(r"(?:\.d)?\.[cm]?[jt]sx?$")
-_COMMENT = re.compile(r"""("(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|`(?:\\.|[^`\\])*`)|/\*.*?\*/|//[^\r\n]*""", re.DOTALL)
+# possessive, and what never closes reaches to the end, so that it is read once
+_COMMENT = re.compile(
+    r"""("(?:\\.|[^"\\])*+(?:"|\\?\Z)|'(?:\\.|[^'\\])*+(?:'|\\?\Z)|`(?:\\.|[^`\\])*+(?:`|\\?\Z))|/\*.*?(?:\*/|\Z)|//[^\r\n]*""", re.DOTALL
+)
 _GLOBAL_NAMES = (
     "AbortController AggregateError Array ArrayBuffer Atomics BigInt BigInt64Array BigUint64Array Boolean Buffer DataView Date Error "
     "EvalError Event EventTarget FinalizationRegistry Float32Array Float64Array FormData Function Headers Infinity Int16Array Int32Array "
@@ -55,7 +58,8 @@ def imported_modules(path: str, specifier: str) -> list[str]:
 def new_facts(file: CodeFile) -> Facts:
     """Facts with the module's scope, under TypeScript's rules."""
     module = Scope("module", Owner(file.module), symbol=file.module)
-    return Facts(module, GLOBALS, "constructor", class_scope_visible=False, annotations_hold=True, dotted_modules=False)
+    receivers = frozenset({"this", "super"})
+    return Facts(module, GLOBALS, receivers, "constructor", class_scope_visible=False, annotations_hold=True, dotted_modules=False)
 
 
 def signature(text: str) -> str:

@@ -13,6 +13,7 @@ from raydex.kernels import typescript_rules as rules
 from raydex.kernels.code_common import CodeFile, Definition, Owner, collapsed
 from raydex.kernels.code_scopes import Binding, Scope
 from raydex.kernels.treesitter import TreeWalk
+from raydex.kernels.typescript_exports import export_table, exported_locals
 from raydex.kernels.typescript_imports import IMPORT_HANDLERS, bind_require, note_dynamic_import
 
 if TYPE_CHECKING:
@@ -33,14 +34,9 @@ class TypeScriptWalk(TreeWalk):
         self.decorators: dict[int, list[Node]] = {}
         self.declared: dict[int, str] = {}
         self.public: set[int] = set()
-        self.exported: set[str] = set()
         self.shared: dict[int, tuple[Scope, Scope]] = {}
-
-    def publish_exports(self) -> None:
-        """`export { f }` and `export default f` make earlier definitions public."""
-        for symbol in self.file.symbols:
-            if symbol.parent_id == self.file.module.symbol_id and symbol.name in self.exported:
-                symbol.visibility = "public"
+        self.facts.exports = export_table(self)
+        self.exported = exported_locals(self.facts.exports)
 
     # definitions
 
@@ -59,6 +55,7 @@ class TypeScriptWalk(TreeWalk):
         body = node.child_by_field_name("body")
         stop = self.span(body)[0] if body is not None else end
         in_class = scope.kind == "class"
+        exported = scope.kind == "module" and (title or self.segment(name)) in self.exported
         label = title or _member_name(self.segment(name))
         return Definition(
             label,
@@ -68,7 +65,7 @@ class TypeScriptWalk(TreeWalk):
             name_start,
             name_end,
             signature=rules.signature(self.text[head:stop]),
-            visibility=self.visibility(node, outer, label, in_class),
+            visibility="public" if exported else self.visibility(node, outer, label, in_class),
             docstring=rules.comment_above(self.source, start),
             receiver=scope.symbol.qualified_name if in_class and scope.symbol is not None else "",
             decorators=[collapsed(self.segment(d)).removeprefix("@") for d in decorators],
@@ -319,12 +316,13 @@ class TypeScriptWalk(TreeWalk):
             if node.id in self.public:
                 self.public.add(value.id)
             return False
-        binding = self.typed(node.child_by_field_name("type"), scope, value)
-        self.bind(target, self.segment(name), binding, exported=node.id in self.public)
-        if node.id in self.public and scope.kind in ("module", "namespace"):
+        binding, label = self.typed(node.child_by_field_name("type"), scope, value), self.segment(name)
+        exported = scope.kind == "module" and label in self.exported and not any(b.symbol for b in scope.names.get(label, ()))
+        self.bind(target, label, binding, exported=node.id in self.public)
+        if exported or (node.id in self.public and scope.kind in ("module", "namespace")):
             found = self.define(node, name, "constant" if word == "const" else "variable", scope, whole=whole)
             found.type = collapsed(self.segment(node.child_by_field_name("type"))).removeprefix(":").strip()
-            self.file.add_symbol(found, scope.owner.symbol)
+            binding.symbol = self.file.add_symbol(found, scope.owner.symbol)
         return False
 
     # statements around definitions
@@ -358,8 +356,6 @@ class TypeScriptWalk(TreeWalk):
         if value is not None and value.type in FUNCTION_VALUES | {"class"}:
             name = value.child_by_field_name("name")
             self.named[value.id] = (name or value, node, self.segment(name) or "default")
-        elif value is not None and value.type == "identifier":
-            self.exported.add(self.segment(value))
         return False
 
     def body(self, node: Node, parent: int, owner: Owner, scope: Scope) -> bool:

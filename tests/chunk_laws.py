@@ -60,20 +60,21 @@ def plain_text(text: str, path: str = "notes/a.txt") -> ChunkSource:
 
 
 def code(text: str, ranges: list[tuple[str, str, int, int]], path: str = "pkg/mod.py") -> ChunkSource:
-    """Source with the symbols (kind, qualified name, start, end) besides its module."""
-    symbols = [_symbol("module", "pkg.mod", 0, len(text), text, path)]
-    symbols += [_symbol(kind, name, start, end, text, path) for kind, name, start, end in ranges]
+    """Source with the symbols (kind, qualified name, start, end) besides its module; the language is that of the path."""
+    language = "typescript" if path.endswith(".ts") else "python"
+    symbols = [_symbol("module", "pkg.mod", 0, len(text), text, path, language)]
+    symbols += [_symbol(kind, name, start, end, text, path, language) for kind, name, start, end in ranges]
     block = Block(block_id("rec_t", "h", 0), "code", 0, text, Locator(char=(0, len(text)), line=(1, max(1, text.count("\n")))))
-    return ChunkSource("rec_t", "h", path, path.rpartition("/")[2], "text/x-python", "python", blocks=[block], symbols=symbols)
+    return ChunkSource("rec_t", "h", path, path.rpartition("/")[2], f"text/x-{language}", language, blocks=[block], symbols=symbols)
 
 
-def _symbol(kind: str, name: str, start: int, end: int, text: str, path: str) -> Symbol:
+def _symbol(kind: str, name: str, start: int, end: int, text: str, path: str, language: str) -> Symbol:
     return Symbol(
-        symbol_id=code_symbol_id("w", "r", "python", path, kind, name, str(start)),
+        symbol_id=code_symbol_id("w", "r", language, path, kind, name, str(start)),
         name=name.rpartition(".")[2],
         qualified_name=name,
         kind=kind,
-        language="python",
+        language=language,
         path=path,
         line=text.count("\n", 0, start) + 1,
         end_line=text.count("\n", 0, end) + 1,

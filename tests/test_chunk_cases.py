@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 from chunk_laws import check_laws, leaves
+from shared_cases import CASES, needs_cases
 
 from raydex.kernels.chunk import STRATEGIES, ChunkOptions, ChunkSource, chunk
 from raydex.kernels.parse import parse
@@ -13,7 +12,6 @@ from raydex.kernels.request import ParseRequest
 from raydex.kernels.tokens import load_tokenizer
 
 TOKENIZER = load_tokenizer()
-CASES = Path(__file__).parents[1] / ".." / "shared" / "cases"
 REPEATED = "Check the seal. " * 40 + "\n\n" + "Check the seal. " * 3
 PARTS = [f"| part-{k} | {5 * k} bar | check {k} |\n" for k in range(1, 41)]
 DEEP = (
@@ -24,10 +22,8 @@ LONG = "filler word " * 600 + "The spare key is in locker nineteen. " + "filler 
 
 
 def case(name: str, file: str, own: str) -> list:
-    path = CASES / name / file
-    missing = pytest.mark.skipif(not path.exists(), reason="the shared case is not at hand")
-    shared = pytest.param(path.read_bytes() if path.exists() else b"", marks=missing)
-    return [own.encode(), shared]
+    shared = (CASES / name / file).read_bytes() if CASES.is_dir() else b""
+    return [own.encode(), pytest.param(shared, marks=needs_cases)]
 
 
 def source(data: bytes, path: str, media_type: str) -> ChunkSource:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import textwrap
+from itertools import count
 
+import pytest
 from chunk_laws import check_laws, code, leaves
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -37,12 +39,12 @@ def find(text: str, kind: str, name: str, first: str, last: str) -> tuple[str, s
     return kind, name, start, text.index(last, start) + len(last)
 
 
-@given(PIECES.map("".join), st.data(), st.sampled_from([16, 40, 256]))
+@given(PIECES.map("".join), st.data(), st.sampled_from([16, 40, 256]), st.sampled_from(["pkg/mod.py", "src/mod.ts"]))
 @settings(max_examples=150)
-def test_leaves_tile_the_file(text, data, max_tokens) -> None:
+def test_leaves_tile_the_file(text, data, max_tokens, path) -> None:
     spot = st.integers(0, len(text))
     spans = data.draw(st.lists(st.tuples(KINDS, spot, spot), max_size=8))
-    source = code(text, [(kind, f"n{k}", min(a, b), max(a, b)) for k, (kind, a, b) in enumerate(spans)])
+    source = code(text, [(kind, f"n{k}", min(a, b), max(a, b)) for k, (kind, a, b) in enumerate(spans)], path)
     options = ChunkOptions(max_tokens=max_tokens)
     result = chunk(source, options, TOKENIZER)
     check_laws(result, source, options, TOKENIZER)
@@ -177,6 +179,83 @@ def test_comment_blocks_belong_to_what_follows() -> None:
     assert header.content == "const a = 1;\n\n"
     assert add.content == text[len(header.content) :]
     assert add.summary == "Adds two numbers. Slowly."
+
+
+WORDS = " ".join(f"word{k}" for k in range(40))
+
+
+def lead_of(path: str, above: str, definition: str) -> str:
+    """What of `above` the leaf of the definition below it begins with, besides blank lines."""
+    text = f"{above}{definition} {{\n  {WORDS}\n}}\n"
+    name = "f" if path.endswith(".py") else "src.f"
+    found = leaves(chunk(code(text, [("function", name, len(above), len(text) - 1)], path), ChunkOptions(), TOKENIZER))
+    content = "".join(one.content for one in found if one.title == name)
+    return content[: content.index(definition)].lstrip("\n")
+
+
+@pytest.mark.parametrize(
+    ("path", "above", "lead"),
+    [
+        # what looks like a comment of some other language, or like the middle of a block, is code
+        ("a.ts", f"{WORDS};\n#count = 0;\n", ""),
+        ("a.ts", f"{WORDS};\n--i;\n", ""),
+        ("a.ts", f"const x = {WORDS}\n  * 3\n", ""),
+        ("a.ts", f"*{WORDS}/\n", ""),
+        ("a.py", f"x = call(\n  {WORDS},\n    *args)\n", ""),
+        ("a.py", f"{WORDS}\n// 2\n", ""),
+        ("a.py", f"{WORDS}\n--x\n", ""),
+        ("a.py", f"{WORDS}\n/* no comment */\n", ""),
+        # a block with code before it, or behind it, on a line of its own or of its first line
+        ("a.ts", f"/* header */\nimport a;\nconst x = {WORDS}; /* trailing */\n", ""),
+        ("a.ts", f"const x = {WORDS}; /* trailing\n goes on */\n", ""),
+        ("a.ts", f"/* a */ {WORDS}; /* b */\n", ""),
+        ("a.ts", f"/* a */ {WORDS};\n", ""),
+        ("a.ts", f"{WORDS} */\n", ""),
+        ("a.ts", f"/* a\n*/ {WORDS}\n b */\n", ""),
+        # comments
+        ("a.ts", f"{WORDS};\n// one\n  /* two */\n/**\n three\n\n * four */\n", "// one\n  /* two */\n/**\n three\n\n * four */\n"),
+        ("a.ts", f"{WORDS};\r\n/* one\r\n   two */\r\n", "/* one\r\n   two */\r\n"),
+        ("a.ts", f"{WORDS};\n/* an opening /* inside */\n", "/* an opening /* inside */\n"),
+        ("a.py", f"{WORDS}\n# one\n  # two\n", "# one\n  # two\n"),
+        ("a.py", f"{WORDS}\n# far\n\n# near\n", "# near\n"),
+    ],
+    ids=count(),
+)
+def test_only_the_languages_own_comments_belong_to_what_follows(path: str, above: str, lead: str) -> None:
+    assert lead_of(path, above, "def f():" if path.endswith(".py") else "function f()") == lead
+
+
+def test_a_comment_sign_inside_a_value_is_no_comment() -> None:
+    text = f'NOTE = """{WORDS}\n# of the text"""\ndef f():\n    return 1\n'
+    value, start = text.index("\ndef"), text.index("def")
+    source = code(text, [("constant", "NOTE", 0, value), ("function", "f", start, len(text) - 1)])
+    assert [one.content for one in leaves(chunk(source, ChunkOptions(), TOKENIZER))] == [text[:start], text[start:]]
+
+
+def test_a_docstring_is_no_comment() -> None:
+    text = "def f():\n    return 1\n"
+    source = code(text, [("function", "f", 0, len(text) - 1)])
+    source.symbols[1].docstring = "--force skips the question. *args are kept. More."
+    (leaf,) = leaves(chunk(source, ChunkOptions(), TOKENIZER))
+    assert leaf.summary == "--force skips the question. *args are kept."
+
+
+# Each would take minutes if a comment line, a sign in it or a piece of a long definition looked at the whole comment again.
+COUNT = 20_000
+LONG = {
+    "comment lines": ("//\n" * (40 * COUNT) + "f(){}", [("function", "f", 120 * COUNT, 120 * COUNT + 5)]),
+    "a wide comment": (f"// a{' ' * 40 * COUNT}b\nf(){{}}", [("function", "f", 40 * COUNT + 6, 40 * COUNT + 11)]),
+    "an open block": ("/* a\n" * COUNT + "*/ x */\nf(){}", [("function", "f", 5 * COUNT + 8, 5 * COUNT + 13)]),
+    "a cut comment": ("// some words\n" * (4 * COUNT) + "f(){}", [("function", "f", 56 * COUNT, 56 * COUNT + 5)]),
+    "a wide modifier": ("a " * (20 * COUNT) + "= f(){}", [("function", "f", 40 * COUNT + 2, 40 * COUNT + 7)]),
+}
+
+
+@pytest.mark.parametrize("name", LONG)
+def test_long_files_are_read_once(name: str) -> None:
+    text, ranges = LONG[name]
+    found = leaves(chunk(code(text, ranges, "src/mod.ts"), ChunkOptions(), TOKENIZER))
+    assert "".join(one.content for one in found) == text
 
 
 def test_a_file_without_definitions() -> None:

@@ -116,6 +116,42 @@ def test_lines_before_a_place(text: str, at: int) -> None:
     assert count_line_ends(text, 0, at) + count_line_ends(text, at, len(text) - 1) + 1 == LineIndex(text).line_of(len(text) - 1)
 
 
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+def test_a_line_end_of_two_characters_is_no_blank_line(end: str) -> None:
+    text = f"one{end}two{end}{end}three{end} \t{end}four"
+    assert [text[a:b] for a, b in pairwise([0, *paragraph_ends(text), len(text)])] == [
+        f"one{end}two{end}{end}",
+        f"three{end} \t{end}",
+        "four",
+    ]
+
+
+# A scan that began anew at every sign of a run would take minutes over these.
+RUNS = {
+    "dots": "." * 300_000 + "x",
+    "dots and closers": "." * 150_000 + "\"'" * 75_000 + "x",
+    "closers": '."' * 150_000 + "x",
+    "stops": "。" * 300_000 + "x",
+    "blanks": "a" + " " * 300_000 + "b",
+    "open lines": "\n" + " \t" * 150_000 + "x",
+    "empty lines": "\r\n \t" * 75_000 + "x",
+}
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_long_runs_of_signs_are_read_once(name: str) -> None:
+    text = RUNS[name]
+    for level in (sentence_ends, paragraph_ends, line_ends):
+        ends = level(text)
+        assert ends == sorted(set(ends)) and (not ends or ends[-1] <= len(text))
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_long_runs_of_signs_are_cut_into_pieces(name: str) -> None:
+    pieces = split(RUNS[name], 254, TOKENIZER, (paragraph_ends, line_ends, sentence_ends))
+    assert sum(piece.end - piece.start for piece in pieces) == len(RUNS[name])
+
+
 @pytest.mark.parametrize("text", ["a" * 300_000, "a,b;" * 60_000, "中文" * 60_000, " " * 300_000, "word " * 60_000, "\n" * 100_000])
 def test_one_huge_line(text: str) -> None:
     pieces = split(text, 254, TOKENIZER)
@@ -154,7 +190,19 @@ def test_summary_is_bounded() -> None:
         ("/* one */", "one"),
         ("/**\n * Adds.\n * @param x it\n */", "Adds.\n@param x it"),
         ("    # indented", "indented"),
+        ("/** one */", "one"),
+        ("/**/", ""),
+        ("/** one **/  ", "one"),
+        ("/**\r\n * Adds.\r\n */", "Adds."),
+        ("-- one", "one"),
+        ("*bold* word", "bold* word"),
+        ("a * b */ c", "a * b */ c"),
     ],
 )
 def test_comment_marks_are_taken_off(comment: str, words: str) -> None:
     assert strip_comment(comment) == words
+
+
+@pytest.mark.parametrize("run", [" ", "*", "* ", "/*", "*/ ", "#", "-"])
+def test_long_runs_in_a_comment_are_read_once(run: str) -> None:
+    assert strip_comment("// a" + run * 500_000 + "b").endswith("b")

@@ -6,10 +6,11 @@ import re
 from collections import Counter
 
 import pytest
-from document_files import CASES, PAGES, kinds, parse_html_page, plain, sources
+from document_files import PAGES, kinds, parse_html_page, plain, sources
 from golden import assert_golden, is_writing
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from shared_cases import case
 
 from raydex.ir.ids import content_hash
 from raydex.kernels.limits import Limits
@@ -55,10 +56,7 @@ def test_table_inside_a_list_item() -> None:
 
 
 def test_case_b01() -> None:
-    path = CASES / "b01-html-table-in-list" / "pump.html"
-    if not path.exists():
-        pytest.skip("the case files are not here")
-    check_pump(path.read_bytes())
+    check_pump(case("b01-html-table-in-list/pump.html").read_bytes())
 
 
 def test_chrome_and_hidden_regions_are_dropped() -> None:
@@ -67,6 +65,22 @@ def test_chrome_and_hidden_regions_are_dropped() -> None:
     <p style="visibility:hidden">D4</p><div role="navigation">R</div><p>kept <span hidden>no</span>text</p>
     <dialog>X</dialog><footer>F</footer></body>"""
     assert kinds(parse_html_page(page)) == [("paragraph", "kept text")]
+
+
+@pytest.mark.parametrize(
+    ("style", "shown"),
+    [
+        ("-webkit-backface-visibility:hidden", True),
+        ("backface-visibility: hidden; color: red", True),
+        ("--display:none", True),
+        ("color:red;VISIBILITY : collapse", False),
+        ("a:b;display:none!important", False),
+        ("/* off */display:none", False),
+        ("content-visibility:hidden", False),
+    ],
+)
+def test_only_the_property_itself_hides(style: str, shown: bool) -> None:
+    assert bool(parse_html_page(f'<div style="{style}"><p>text</p></div>').blocks) is shown
 
 
 def test_a_header_inside_main_content_keeps_its_headings() -> None:
@@ -90,6 +104,25 @@ def test_code_is_kept_exactly() -> None:
     page = '<div class="highlight-python"><pre>\n  a\t= "&lt;\u00a0&gt;"\r\n\n<span>b</span>\n</pre></div><pre class="lang-js">x</pre>'
     blocks = parse_html_page(page).blocks
     assert [(block.text, block.metadata["language"]) for block in blocks] == [('  a\t= "<\u00a0>"\n\nb', "python"), ("x", "js")]
+
+
+@pytest.mark.parametrize(
+    ("inner", "text"),
+    [
+        ("<div class=line>foo</div><div class=line>bar</div>", "foo\nbar"),
+        ("<p>bar<p>baz", "bar\nbaz"),
+        ("a<div>b</div>c", "a\nb\nc"),
+        ("a\n<div>b\n</div>\nc", "a\nb\n\nc"),
+        ("<div><div>a</div></div><div>b<span></span></div>", "a\nb"),
+        ("<ol><li>a<li>b</ol>c", "a\nb\nc"),
+        ("a<hr>b", "a\nb"),
+        ("<table><tr><td>1<td>a()<tr><td>2<td>b()</table>", "1 a()\n2 b()"),
+        ("<span>a</span><span>b</span>", "ab"),
+        ("  <div>a</div>", "  \na"),
+    ],
+)
+def test_boxes_inside_code_stand_on_lines_of_their_own(inner: str, text: str) -> None:
+    assert kinds(parse_html_page(f"<pre>{inner}</pre>")) == [("code", text)]
 
 
 def test_links_stay_as_written() -> None:
@@ -238,6 +271,11 @@ HOSTILE = {
     "wide cell": "<table><tr><td colspan=1000000000 rowspan=1000000000>x",
     "long spaces": "<p>x" + " " * 1_000_000 + "y",
     "long number": "x&#" + "9" * 200_000 + ";",
+    "open tables": "x" + "<table>" * 100_000,
+    "open tables with cells": "x" + "<table><tr><td>" * 50_000 + "</table>",
+    "open drawings": "x<svg>" + "<svg " * 300_000,
+    "tall headers": "x<table>" + "<tr><th rowspan=99999>h" * 50_000,
+    "blocked templates": "x" + "<table><tr><td>" * 50_000 + "</template>" * 50_000,
 }
 
 
@@ -260,3 +298,27 @@ def test_xhtml_closes_its_own_tags_and_shows_cdata() -> None:
     )
     assert kinds(parse_html_page(page)) == [("paragraph", "a <b> & c"), ("paragraph", "d")]
     assert kinds(parse_html_page("<p>a <![CDATA[gone]]> b</p>")) == [("paragraph", "a b")]
+
+
+def test_the_name_tells_xhtml_where_no_declaration_does() -> None:
+    page = (
+        '<!DOCTYPE html><html xmlns="http://www.w3.org/1999/xhtml"><head><script src="a.js"/><title>T</title></head><body><p>all of it</p>'
+    )
+    for name in ("a.xhtml", "folder/A.XHT"):
+        parsed = parse_html_page(page, path=name)
+        assert parsed.document is not None and parsed.document.title == "T"
+        assert kinds(parsed) == [("paragraph", "all of it")]
+    assert kinds(parse_html_page(page, path="a.html")) == []
+
+
+def test_layout_is_told_apart_in_nested_and_open_tables() -> None:
+    cell = "<td><p>a</p><p>b</p>"
+    for page, layout in [
+        (f"<table><tr>{cell}</table>", True),
+        (f"<table><tr>{cell}{cell}</table>", False),
+        (f"<table><tr>{cell}", False),
+        (f"<table><tr>{cell}<td><h2>T</h2>", True),
+        (f"<table><tr><td><table><tr>{cell}{cell}</table></table>", False),
+        (f"</table><table><tr>{cell}</table><h1>T</h1>", True),
+    ]:
+        assert ("table" not in [block.kind for block in parse_html_page(page).blocks]) is layout, page

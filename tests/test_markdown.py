@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 
 import pytest
-from document_files import CASES, PAGES, kinds, parse_markdown_page, plain, sources
+from document_files import PAGES, kinds, parse_markdown_page, plain, sources
 from golden import assert_golden
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from shared_cases import case
 
 from raydex.kernels.limits import Limits
+from raydex.kernels.markdown_inline import image_spans
 
 
 def test_page_golden() -> None:
@@ -67,10 +69,7 @@ def test_hash_lines_inside_fences_are_code() -> None:
 
 
 def test_case_b03() -> None:
-    path = CASES / "b03-md-fences" / "guide.md"
-    if not path.exists():
-        pytest.skip("the case files are not here")
-    check_fences(path.read_bytes())
+    check_fences(case("b03-md-fences/guide.md").read_bytes())
 
 
 BUILD = (
@@ -96,10 +95,7 @@ def test_mark_crlf_tabs_and_slash() -> None:
 
 
 def test_case_b05() -> None:
-    path = CASES / "b05-md-bom-tab-slash" / "build.md"
-    if not path.exists():
-        pytest.skip("the case files are not here")
-    check_build(path.read_bytes())
+    check_build(case("b05-md-bom-tab-slash/build.md").read_bytes())
 
 
 def test_headings_of_both_kinds_and_links_by_reference() -> None:
@@ -129,6 +125,59 @@ def test_front_matter_is_kept(page: str, language: str, title: str) -> None:
     assert parsed.document.metadata["front_matter"] == first.text
     assert kinds(parsed)[1:] == [("heading", "H")]
     assert sources(parsed, page)[1] == "# H"
+
+
+@pytest.mark.parametrize(
+    ("front", "title"),
+    [
+        ("title: A b  # a remark", "A b"),
+        ("title: C# and #tags", "C# and"),
+        ("title: 'it''s' # a remark", "it's"),
+        ('title: "a \\"b\\" # c" # a remark', 'a "b" # c'),
+        ("title: >-\n  A title\n  in two lines\ntags: x", "A title in two lines"),
+        ("title: |  # a remark\n\n  A title\n\nx: y", "A title"),
+        ("title: A title\n  that goes on\nx: y", "A title that goes on"),
+        ('title: "A title\n  that goes on"\nx: y', "A title that goes on"),
+        ("title:\n  'A title below'\n", "A title below"),
+        ("title:\n  en: A\nx: y", "H"),
+        ("title:\n  - A\n", "H"),
+        ("title: # later", "H"),
+        ("title: ~", "H"),
+        ("title:", "H"),
+        ("subtitle: A\nbook:\n  title: B", "H"),
+        ('title: "never closed', "never closed"),
+    ],
+)
+def test_titles_of_front_matter(front: str, title: str) -> None:
+    parsed = parse_markdown_page(f"---\n{front}\n---\n# H\n")
+    assert parsed.document is not None and parsed.document.title == title
+
+
+@pytest.mark.parametrize("run", [" ", "\t", " #", "\\"])
+def test_a_long_title_is_read_once(run: str) -> None:
+    parsed = parse_markdown_page(f"---\ntitle: a{run * 300_000}b\n---\n# H\n")
+    assert parsed.document is not None and parsed.document.title.startswith("a")
+    parsed = parse_markdown_page(f"---\ntitle: '{run * 300_000}b\n---\n# H\n")
+    assert parsed.document is not None and parsed.document.title.endswith("b") is (run != " #")
+
+
+@pytest.mark.parametrize(
+    ("source", "shown"),
+    [
+        ("a ![b](c) d ![e][f] ![g]", ["![b](c)", "![e][f]", "![g]"]),
+        ("![a](b(c)d) ![a](b\\)c) ![a](b(\\))c)", ["![a](b(c)d)", "![a](b\\)c)", "![a](b(\\))c)"]),
+        ('<img alt="a < b" src=c> <IMG src=d>', ['<img alt="a < b" src=c>', "<IMG src=d>"]),
+        ("![a](b ![c](d)", ["![a]", "![c](d)"]),
+        ("<img <img src=a>", ["<img src=a>"]),
+    ],
+)
+def test_places_of_images(source: str, shown: list[str]) -> None:
+    assert [source[a:b] for a, b in image_spans(source)] == shown
+
+
+@pytest.mark.parametrize("unit", ["<img ", "![a](", "![a](\\)", "![a](\\)(", "![", "![a][", "![\\["])
+def test_open_images_are_read_once(unit: str) -> None:
+    assert len(image_spans(unit * 100_000)) <= 100_000
 
 
 def test_a_rule_is_no_front_matter() -> None:

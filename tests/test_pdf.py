@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pdf_files import CASES, SENTENCE, column, drawn, one_page, request, two_columns, with_furniture
+from pdf_files import SENTENCE, column, drawn, one_page, request, two_columns, with_furniture
+from shared_cases import case
 
 from raydex.ir.document import check_document
 from raydex.ir.parsed import ParsedFile
 from raydex.kernels.pdf import parse_pdf
+from raydex.kernels.pdf_furniture import find_furniture
 from raydex.kernels.pdf_glyphs import Glyph, drop_reprints, set_glyphs
 from raydex.kernels.pdf_text import Vocabulary, join_lines
 
@@ -21,21 +25,18 @@ def shape(parsed: ParsedFile) -> list[tuple[str, str]]:
 # -- the cases of others' bugs -----------------------------------------------------------------------------------------
 
 
-def case(name: str) -> ParsedFile:
-    path = CASES / name
-    if not path.exists():
-        pytest.skip("the case files are not here")
-    return parse_pdf(request(path.read_bytes()))
+def parsed_case(name: str) -> ParsedFile:
+    return parse_pdf(request(case(name).read_bytes()))
 
 
 def test_case_fake_bold() -> None:
-    parsed = case("b15-pdf-fake-bold/warning.pdf")
+    parsed = parsed_case("b15-pdf-fake-bold/warning.pdf")
     assert [block.text for block in parsed.blocks] == ["WARNING: release pressure", "Use tool 11 only. Book 88, access code 0077."]
 
 
 @pytest.mark.parametrize(("name", "text"), [("loop", "Loop page one."), ("outline-loop", "Outline loop page.")])
 def test_case_reference_loops_end(name: str, text: str) -> None:
-    parsed = case(f"b17-pdf-prev-loop/{name}.pdf")
+    parsed = parsed_case(f"b17-pdf-prev-loop/{name}.pdf")
     assert [block.text for block in parsed.blocks] == [text]
     assert parsed.document is not None
     titles = [entry["title"] for entry in parsed.document.metadata.get("outline", [])]
@@ -43,7 +44,7 @@ def test_case_reference_loops_end(name: str, text: str) -> None:
 
 
 def test_case_ligatures_and_hyphens() -> None:
-    parsed = case("b19-pdf-ligature/ligature.pdf")
+    parsed = parsed_case("b19-pdf-ligature/ligature.pdf")
     text = "\n".join(block.text for block in parsed.blocks)
     for word in ("office", "classifies", "flow", "automatic", "filter"):
         assert word in text
@@ -52,7 +53,7 @@ def test_case_ligatures_and_hyphens() -> None:
 
 
 def test_case_table_rows_stay_in_order() -> None:
-    parsed = case("b18-pdf-table-over-pages/brake-spec.pdf")
+    parsed = parsed_case("b18-pdf-table-over-pages/brake-spec.pdf")
     text = "\n".join(block.text for block in parsed.blocks)
     at = [text.index(f"BRK-REQ-{number:03}") for number in range(1, 31)]
     assert at == sorted(at)
@@ -123,6 +124,11 @@ def test_lines_join_as_a_reader_would(lines: list[str], text: str, raw: str) -> 
 def test_the_document_decides_about_a_broken_compound() -> None:
     assert join_lines(["check-", "list"], None, Vocabulary(["a check-list is here"]))[0] == "check-list"
     assert join_lines(["low-", "land"], None, Vocabulary(["the lowland is flat"]))[0] == "lowland"
+
+
+def test_a_long_run_of_letters_is_read_once() -> None:
+    """Read again from each of its letters it would take minutes."""
+    assert join_lines(["check-", "list"], None, Vocabulary(["a" * 300_000 + " check-list", "ab-cd-ef"]))[0] == "check-list"
 
 
 @given(st.lists(st.text(st.characters(codec="utf-8", exclude_characters="\n\r"), min_size=1), min_size=1, max_size=5))
@@ -268,6 +274,116 @@ def test_running_headers_and_page_numbers_are_left_out() -> None:
     assert "Handbook" not in text and "- 3 -" not in text
     assert [block.text for block in parsed.blocks if block.kind == "heading"] == [f"Chapter {page}" for page in range(1, 6)]
     assert parsed.document is not None and parsed.document.metadata["furniture_segments"] == 10
+
+
+def numbered_pages(title: str, font: str = "Helvetica", size: float = 10, outline: bool = False, header: str = "") -> ParsedFile:
+    """Five pages that begin with the title, "#" being the page's number, a gap below it."""
+
+    def draw(canvas) -> None:  # type: ignore[no-untyped-def]
+        for page in range(1, 6):
+            text = title.replace("#", str(page))
+            column(canvas, 72, 790, text.split("\n"), font, size)
+            if header:
+                column(canvas, 72, 815, [header.replace("#", str(page))], size=8)
+            if outline:
+                canvas.bookmarkPage(f"p{page}")
+                canvas.addOutlineEntry(text.replace("\n", " "), f"p{page}", 0)
+            column(canvas, 72, 745, [SENTENCE, f"that page {page} can be found.", SENTENCE, "in one of its lines."] * 3)
+            canvas.showPage()
+
+    return parse_pdf(request(drawn(draw)))
+
+
+@pytest.mark.parametrize("title", ["Article # Liability", "Question #", "# Scope", "Part # of the whole"])
+@pytest.mark.parametrize(("font", "size"), [("Helvetica-Bold", 11), ("Helvetica-Bold", 10), ("Helvetica", 11)])
+@pytest.mark.parametrize("header", ["", "Handbook", "Handbook, sheet #"])
+def test_headings_that_count_with_the_pages_are_text(title: str, font: str, size: float, header: str) -> None:
+    parsed = numbered_pages(title, font, size, header=header)
+    assert [block.text for block in parsed.blocks if block.kind == "heading"] == [title.replace("#", str(page)) for page in range(1, 6)]
+    assert not any("Handbook" in block.text for block in parsed.blocks)
+
+
+def test_numbered_headings_keep_their_sections() -> None:
+    parsed = numbered_pages("Article # Liability", "Helvetica-Bold", 11)
+    titles = [f"Article {page} Liability" for page in range(1, 6)]
+    assert [block.text for block in parsed.blocks if block.kind == "heading"] == titles
+    paths = [block.section_path for block in parsed.blocks if block.kind == "paragraph"]
+    assert list(dict.fromkeys(map(tuple, paths))) == [(title,) for title in titles]
+    assert parsed.document is not None and parsed.document.metadata["furniture_segments"] == 0
+
+
+def test_a_counting_line_like_the_body_is_text() -> None:
+    texts = [block.text for block in numbered_pages("Question #").blocks]
+    assert [text for text in texts if text.startswith("Question")] == [f"Question {page}" for page in range(1, 6)]
+
+
+@pytest.mark.parametrize("title", ["Question #", "Article #\nLiability", "Handbook"])
+@pytest.mark.parametrize("size", [8, 10, 11])
+def test_what_the_outline_names_is_no_furniture(title: str, size: float) -> None:
+    parsed = numbered_pages(title, "Helvetica", size, outline=True)
+    found = [title.replace("#", str(page)).replace("\n", " ") for page in range(1, 6)]
+    assert [block.text for block in parsed.blocks if block.kind == "heading"] == found
+
+
+def test_a_running_title_is_furniture_where_its_heading_stands_on_the_page() -> None:
+    parsed = numbered_pages("Part #", "Helvetica-Bold", 14, outline=True, header="Part #")
+    assert [block.text for block in parsed.blocks if block.kind == "heading"] == [f"Part {page}" for page in range(1, 6)]
+    assert parsed.document is not None and parsed.document.metadata["furniture_segments"] == 5
+
+
+@pytest.mark.parametrize("line", ["Page #", "Handbook | #", "# | Handbook", "Handbook - page # of 5", "[Page #]", "Handbook (page #)"])
+@pytest.mark.parametrize("size", [8, 10])
+def test_lines_that_say_that_they_number_pages_are_furniture(line: str, size: float) -> None:
+    parsed = numbered_pages(line, "Helvetica", size)
+    assert parsed.document is not None and parsed.document.metadata["furniture_segments"] == 5
+
+
+def test_a_counting_line_beside_a_fixed_one_or_below_the_text_is_furniture() -> None:
+    def draw(canvas) -> None:  # type: ignore[no-untyped-def]
+        for page in range(1, 6):
+            column(canvas, 72, 815, ["Handbook"])
+            column(canvas, 400, 815, [f"Sheet {page}"])
+            column(canvas, 72, 760, [SENTENCE, f"that page {page} can be found."] * 3)
+            column(canvas, 72, 30, [f"Handbook {page}"])
+            canvas.showPage()
+
+    parsed = parse_pdf(request(drawn(draw)))
+    assert parsed.document is not None and parsed.document.metadata["furniture_segments"] == 15
+
+
+@pytest.mark.parametrize("titles", [["Chapter 1: Scope", "Chapter 2: Use"], ["Handbook", "Handbook"]])
+@pytest.mark.parametrize("gap", [0, 300])
+def test_running_titles_in_the_type_of_the_text_are_furniture(titles: list[str], gap: int) -> None:
+    """By the number at the other margin, or by the pages that bear it alone."""
+
+    def draw(canvas) -> None:  # type: ignore[no-untyped-def]
+        for page in range(1, 13):
+            alone = page in (1, 7) and not gap
+            head = canvas.beginText(72, 815)
+            head.setFont("Helvetica", 10)
+            words, _, last = f"{titles[page > 6]} {page + 4}".rpartition(" ")
+            if gap:
+                head.textOut(words)
+                head.setWordSpace(gap)
+                head.textOut(f" {last}")
+            else:
+                head.textOut(str(page + 4) if alone else f"{words} {last}")
+            canvas.drawText(head)
+            column(canvas, 72, 770, [SENTENCE, f"that page {page} can be found."] * 3)
+            canvas.showPage()
+
+    parsed = parse_pdf(request(drawn(draw)))
+    assert parsed.document is not None and parsed.document.metadata["furniture_segments"] >= 10
+    assert not any(title in block.text for block in parsed.blocks for title in titles)
+
+
+@pytest.mark.parametrize("text", ["#" * 200 + "x", "-" * 200 + "7" + "-" * 200 + "x", "." * 500 + "x", ". " * 200 + "1x"])
+def test_long_runs_of_signs_are_read_once(text: str) -> None:
+    """A pattern that tried every split of the run would never end."""
+    page: dict[str, Any] = {"height": 800.0, "number": 1}
+    for name, value in {"text": text, "x0": 72.0, "y0": 10.0, "x1": 500.0, "y1": 20.0, "base": 20.0, "size": 10.0, "style": 0}.items():
+        page[name] = [value]
+    assert find_furniture([{**page, "number": number} for number in range(1, 6)], [frozenset()] * 5) in ([set()] * 5, [{0}] * 5)
 
 
 def test_roman_page_numbers_are_furniture_and_numbers_that_do_not_count_pages_are_text() -> None:

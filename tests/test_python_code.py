@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 from code_files import edges_of, linked, open_calls, parse_code, symbols_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from shared_cases import case
 
 from raydex.ir.ids import content_hash
 from raydex.kernels.parse import parse
 from raydex.kernels.python_rules import absolute_module, module_path, type_chain
 from raydex.kernels.request import ParseRequest
-
-CASES = Path(__file__).parents[1] / ".." / "shared" / "cases"
-cases = pytest.mark.skipif(not CASES.exists(), reason="the shared cases are not here")
 
 DESK = '''\
 """A desk.
@@ -291,6 +287,58 @@ def test_overloads_point_at_the_implementation() -> None:
     assert linked(parsed) == {("<module>", "f", "local_name", "f")}
 
 
+def test_super_is_a_receiver_and_this_a_name() -> None:
+    code = (
+        "class A:\n    def __init__(self): pass\n    def go(self): pass\n"
+        "class B(A):\n    def __init__(self): super().__init__()\n    def go(self, this): super().go(); this.go(); super(B, self).go()\n"
+    )
+    parsed = parse_code("s.py", code)
+    assert linked(parsed) == {
+        ("B.__init__", "A.__init__", "super_method", "super().__init__"),
+        ("B.go", "A.go", "super_method", "super().go"),
+    }
+    assert {rule for expression, (rule, _) in open_calls(parsed).items() if expression == "super"} == {"builtin"}
+    assert open_calls(parsed)["this.go"] == ("unresolved_call", [])
+
+
+GIVEN = """\
+import a.b, a.b as c, a.b as a
+from x import f
+def f(): pass
+def g():
+    from x import h
+    global i
+    from x import i
+class C(f, h.I, make(), Exception, dict):
+    from x import *
+    count: int = 0
+    name: str
+    def m(self): self.size = 1
+    def count(self): pass
+h = partial(f)
+h = other(h)
+def k(): pass
+for k in h(): pass
+"""
+
+
+def test_what_a_module_and_its_classes_give_by_name() -> None:
+    parsed = parse_code("g.py", GIVEN)
+    given = {(e.source, e.label): (e.rule, e.candidates) for e in edges_of(parsed, "EXPORTS")}
+    assert given == {("<module>", "k"): ("rebound", [":"]), ("C", ""): ("fields", ["count", "size"])}
+    imports = {e.label: (e.rule, e.candidates) for e in edges_of(parsed, "IMPORTS")}
+    assert imports["a"] == ("import", ["a.b:"]) and imports["a#2"] == ("import", ["a:b", "a.b:"]) and imports["c"] == ("import", ["a.b:"])
+    assert [imports[name][0] for name in ("h", "i", "*")] == ["import_local", "import", "import_local"]
+    bases = [(e.expression, e.label, e.rule, e.candidates) for e in edges_of(parsed, "INHERITS")]
+    assert bases == [
+        ("f", "0", "unresolved_base", ["x:f"]),
+        ("h.I", "1", "unresolved_base", []),
+        ("make()", "2", "unresolved_base", []),
+        ("dict", "4", "builtin", []),
+    ]
+    assert ("<module>", "h", "local_name", "h") in linked(parsed)
+
+
 def test_expression_callees_are_unresolved() -> None:
     code = "class A:\n    def pop(self): pass\ndef pop(): pass\nx[0].pop()\nf().pop()\n''.pop()\n(lambda: 1)()\nself.pop()\n"
     parsed = parse_code("e.py", code)
@@ -334,7 +382,7 @@ def test_excerpt_hashes_are_of_the_slice() -> None:
     columns, text = parsed.code_edges, parsed.blocks[0].text
     checked = 0
     for at, relation in enumerate(columns["relation"]):
-        if relation == "AST":
+        if relation in ("AST", "EXPORTS"):
             assert columns["excerpt_hash"][at] is None and columns["line"][at] is None
             continue
         excerpt = text[columns["char_start"][at] : columns["char_end"][at]]
@@ -405,14 +453,14 @@ def test_both_front_ends_agree(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(text: str) -> None:
         raise SyntaxError("refused")
 
-    for code in (DESK, SCOPES):
+    for code in (DESK, SCOPES, GIVEN):
         one = parse_code("office/desk.py", code)
         with monkeypatch.context() as patched:
             patched.setattr(python_code, "_parse", refuse)
             other = parse_code("office/desk.py", code)
         assert other.document is not None and other.document.parser == "tree-sitter-python"
         assert one.symbols == other.symbols
-        relations = ("CALLS", "IMPORTS", "INSTANTIATES", "INHERITS", "CONTAINS")
+        relations = ("CALLS", "IMPORTS", "INSTANTIATES", "INHERITS", "CONTAINS", "EXPORTS")
         assert sorted(map(repr, edges_of(one, *relations))) == sorted(map(repr, edges_of(other, *relations)))
 
 
@@ -444,6 +492,70 @@ def test_null_bytes_and_foreign_bytes() -> None:
     assert parsed.document is None and parsed.rejects[0].reject_class in ("syntax", "unsupported_media_type")
     wrong = parse_code("w.py", "# -*- coding: utf-8 -*-\nx = 'größe'\ndef f(): pass\n".encode("latin-1"))
     assert wrong.document is not None and wrong.document.warnings and ("function", "f") in symbols_of(wrong)
+
+
+DOCSTRINGS = '''\
+"\\0 \\ud800 module"
+class A:
+    "\\ud83d\\ude00 \\udc00"
+    def m(self):
+        """ One\\0.
+
+            Two\\udfff.
+        """
+'''
+
+
+@pytest.mark.parametrize("rest", ["", "def broken(:\n"], ids=["ast", "tree-sitter"])
+def test_docstrings_are_text_that_can_be_stored(rest: str) -> None:
+    parsed = parse_code("doc.py", DOCSTRINGS + rest)
+    found = {symbol.name: symbol.docstring for symbol in parsed.symbols if symbol.name != "broken"}
+    assert found == {"doc": "\ufffd \ufffd module", "A": "\U0001f600 \ufffd", "m": "One\ufffd.\n\nTwo\ufffd."}
+
+
+def test_a_docstring_of_blank_lines_is_read_once() -> None:
+    """Lines dropped one by one from the head of a list would take minutes."""
+    blank = "\n" * 600_000 + " \n" * 600_000
+    parsed = parse_code("doc.py", f"'''{blank}    One.\n      Two.\n'''\n")
+    assert parsed.symbols[0].docstring == "One.\n  Two."
+
+
+def test_signs_of_strings_inside_a_default_are_read_once() -> None:
+    """Quotes that each looked for their end would take minutes."""
+    parsed = parse_code("a.py", "def f(x='''a'\"" + '\\"' * 300_000 + "'''):  # no part of it\n    return x\n")
+    assert parsed.symbols[1].signature.startswith("def f(x=")
+
+
+def test_decorators_that_decorate_nothing_are_read_once() -> None:
+    """Every line of them that read on to the last would take minutes."""
+    parsed = parse_code("a.py", "def broken(:\n" + "@a\n" * 100_000 + "x\n@b\n@c(\n)\ndef f():\n    return 1\n")
+    symbol = next(symbol for symbol in parsed.symbols if symbol.name == "f")
+    assert parsed.blocks[0].text[symbol.char_start : symbol.char_end] == "@b\n@c(\n)\ndef f():\n    return 1"
+
+
+NO_SOURCE_CODECS = ("undefined", "punycode", "idna", "utf_7", "unicode_escape", "raw_unicode_escape", "hex", "rot13", "zlib", "utf-16")
+NO_SOURCE_CODECS += ("cp037", "hz", "utf-8.x", "no_such")
+
+
+@pytest.mark.parametrize("name", NO_SOURCE_CODECS)
+@pytest.mark.parametrize("word", ["plain", "\\ud800\\u00e9 +AGE- ~{VP~}", "größe"])
+def test_a_declared_codec_that_is_no_source_encoding_is_not_used(name: str, word: str) -> None:
+    data = f"# coding: {name}\n# {word}\ndef f():\n    return '{word}'\n".encode()
+    parsed = parse_code("a.py", data)
+    assert parsed.document is not None and parsed.document.encoding == "utf-8"
+    symbol = parsed.symbols[1]
+    assert data[symbol.byte_start : symbol.byte_end].decode() == f"def f():\n    return '{word}'"
+
+
+@pytest.mark.parametrize(
+    ("name", "word"), [("latin-1", "größe"), ("cp1251", "слово"), ("big5", "文件"), ("shift_jis", "文書"), ("gbk", "文档")]
+)
+def test_a_declared_source_encoding_is_used(name: str, word: str) -> None:
+    data = f"# coding: {name}\n# {word}\ndef f():\n    return '{word}'\n".encode(name)
+    parsed = parse_code("a.py", data)
+    assert parsed.document is not None and not parsed.document.warnings
+    symbol = parsed.symbols[1]
+    assert data[symbol.byte_start : symbol.byte_end].decode(name) == f"def f():\n    return '{word}'"
 
 
 def test_empty_text_is_a_module() -> None:
@@ -490,16 +602,14 @@ def test_any_bytes_give_rows_or_one_typed_reject(data: bytes) -> None:
         assert 0 <= symbol.char_start <= symbol.char_end <= len(text) and 1 <= symbol.line <= symbol.end_line
 
 
-@cases
 def test_case_bare_method_names_link_nothing() -> None:
-    parsed = parse_code("stock.py", (CASES / "b35-py-bare-name-calls/stock.py").read_bytes())
+    parsed = parse_code("stock.py", case("b35-py-bare-name-calls/stock.py").read_bytes())
     assert linked(parsed) == {("plain", "pop", "local_name", "pop"), ("typed", "Shelf.pop", "receiver_annotation", "s.pop")}
     assert {(e.source, e.line) for e in edges_of(parsed, "CALLS") if e.target} == {("plain", 17), ("typed", 20)}
 
 
-@cases
 def test_case_non_ascii_names() -> None:
-    data = (CASES / "b32-code-nonascii/größe.py").read_bytes()
+    data = case("b32-code-nonascii/größe.py").read_bytes()
     parsed = parse_code("größe.py", data)
     found = [(s.qualified_name, s.kind, s.line, s.end_line) for s in parsed.symbols if s.kind in ("function", "class", "method")]
     assert found == [("länge", "function", 4, 6), ("Prüfer", "class", 8, 9), ("Prüfer.start", "method", 9, 9)]
@@ -508,10 +618,9 @@ def test_case_non_ascii_names() -> None:
     assert linked(parsed) == {("Prüfer.start", "länge", "local_name", "länge")}
 
 
-@cases
 def test_case_deep_nesting() -> None:
     for name, symbol in (("deep.py", "visible"), ("deep.ts", "seen"), ("ok.py", "neighbour")):
-        parsed = parse_code(name, (CASES / "b40-code-deep-nesting" / name).read_bytes())
+        parsed = parse_code(name, case(f"b40-code-deep-nesting/{name}").read_bytes())
         assert ("function", symbol) in symbols_of(parsed)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+import pytest
 from document_files import kinds, parse_plain, sources
 from hypothesis import given
 from hypothesis import strategies as st
@@ -21,6 +22,12 @@ def test_paragraphs_between_blank_lines() -> None:
     assert all(block.section_path == [] for block in parsed.blocks)
 
 
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+def test_the_kind_of_line_end_makes_no_paragraphs(end: str) -> None:
+    text = f"{end}one{end}two{end}{end} {end}three{end}four{end}"
+    assert kinds(parse_plain(text)) == [("paragraph", f"one{end}two"), ("paragraph", f"three{end}four")]
+
+
 @given(st.text("ab \t\n\r\f\u2028\u00a0é", max_size=80))
 def test_slices_are_exact_and_nothing_is_lost(text: str) -> None:
     if not text:
@@ -31,7 +38,7 @@ def test_slices_are_exact_and_nothing_is_lost(text: str) -> None:
     ends = [-1]
     for block in parsed.blocks:
         assert block.locator.char is not None and block.locator.char[0] > ends[-1]
-        assert not re.search(r"(?:\r\n|\r|\n)[^\S\r\n]*(?:\r\n|\r|\n)", block.text)
+        assert not re.search(r"(?>\r\n|\r|\n)[^\S\r\n]*(?:\r\n|\r|\n)", block.text)
         ends.append(block.locator.char[1])
 
 

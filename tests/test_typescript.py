@@ -79,6 +79,7 @@ def test_symbols_of_a_module() -> None:
         ("constant", "LIMIT"),
         ("constant", "other"),
         ("variable", "level"),
+        ("constant", "hidden"),
         ("function", "fill"),
         ("function", "double"),
         ("function", "default"),
@@ -129,7 +130,8 @@ def test_calls_of_a_module() -> None:
     assert len([e for e in edges_of(parsed, "CALLS") if e.excerpt == "this.check" and e.source == "Shelf.later" and e.target]) == 1
     assert linked(parsed, "INSTANTIATES") == {("Shelf", "Drawer", "local_name", "Drawer")}
     assert linked(parsed, "IMPLEMENTS") == {("Shelf", "Store", "base_type", "Store")}
-    assert {e.expression: e.candidates for e in edges_of(parsed, "INHERITS")} == {"Base": ["src/base:Base", "src/base/index:Base"]}
+    bases = {e.expression: (e.rule, e.candidates) for e in edges_of(parsed, "INHERITS")}
+    assert bases == {"Base": ("import", ["src/base:Base", "src/base/index:Base"]), "Closer": ("unresolved_base", [])}
     calls = {e.expression: (e.source, e.rule, e.candidates) for e in edges_of(parsed, "CALLS") if e.target is None}
     assert calls["super.pop"] == ("Shelf.pop", "import", ["src/base:Base.pop", "src/base/index:Base.pop"])
     assert calls["super"] == ("Shelf.constructor", "import", ["src/base:Base.constructor", "src/base/index:Base.constructor"])
@@ -172,6 +174,42 @@ async function f() { const mod = await import('./dyn'); d(); b(); ns.go.deep(); 
     assert calls["m"] == ("import", ["cjs:m"]) and calls["o"] == ("import", ["cjs:n"])
     assert calls["whole.z"] == ("import", both("whole", "z")) and calls["k"][0] == "unresolved_call"
     assert parsed.symbols[0].language == "tsx"
+
+
+def test_exports() -> None:
+    parsed = parse_code("src/shop.ts", SHOP)
+    own = {name: [f":{name}"] for name in ("Shelf", "Pair", "LIMIT", "other", "level", "fill", "hidden", "default")}
+    found = {e.label: e.candidates for e in edges_of(parsed, "EXPORTS") if e.source == "<module>"}
+    assert found == {**own, "twice": [":double"]}
+    code = """\
+import { q, type R } from './x';
+import * as all from './x';
+export { q as p, R, all, gone, f as default };
+export * from './star'; export * as ns from './x'; export { a as b } from './x';
+export function f(): void; export function f(x?: any) {}
+export const { g, k: [h] } = make(), i = 1;
+export declare namespace N.M { function x(): void; }
+export import j = N.M;
+export as namespace Whole;
+f = other;
+"""
+    parsed = parse_code("src/app.ts", code)
+    both = lambda name: [f"src/x:{name}", f"src/x/index:{name}"]  # noqa: E731
+    assert {e.label: e.candidates for e in edges_of(parsed, "EXPORTS")} == {
+        "p": both("q"),
+        "R": both("R"),
+        "all": both(""),
+        "gone": [":"],
+        "default": [":f", ":"],
+        "ns": both(""),
+        "b": both("a"),
+        "f": [":f", ":"],
+        "g": [":"],
+        "h": [":"],
+        "i": [":i"],
+        "N": [":N"],
+        "j": [":"],
+    }
 
 
 @pytest.mark.parametrize(
@@ -373,3 +411,10 @@ def test_any_text_gives_rows_with_sound_places(code: str) -> None:
         assert len(set(ids)) == len(ids), name
     assert all(1 <= line <= end for line, end in zip(nodes["line"], nodes["end_line"], strict=True))
     assert all(0 <= s.char_start <= s.char_end <= len(text) for s in parsed.symbols)
+
+
+def test_signs_of_strings_and_comments_inside_a_default_are_read_once() -> None:
+    """Quotes that each looked for their end would take minutes."""
+    for signs in ('["]' + '\\"' * 300_000, "['/]" + "\\/*" * 300_000):
+        parsed = parse_code("a.ts", f"function f(x = /{signs}/, y: number /* no part of it */) {{ return x }}\n")
+        assert parsed.symbols[1].signature.startswith("function f(x =")
