@@ -19,6 +19,7 @@ from pathlib import Path
 
 import numpy as np
 from bench_chunk import collect, to_source
+from verdict import verdict
 
 from raydex.kernels.chunk import ChunkOptions, chunk
 from raydex.kernels.embed import EmbedOptions, load_embedder
@@ -100,6 +101,7 @@ def main() -> None:
     print(f"bare sentence-transformers    {len(texts) / best['theirs']:8.1f} texts/s")
     print(f"ratio (median of rounds)      {statistics.median(ratios):8.2f}x")
     print(f"largest difference            {difference:8.1e}")
+    verdict("embedding: texts/s ÷ bare sentence-transformers", statistics.median(ratios), 0.95)
 
 
 if __name__ == "__main__":

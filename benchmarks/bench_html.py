@@ -17,6 +17,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from verdict import verdict
+
 from raydex.ir.ids import content_hash
 from raydex.kernels.parse import parse
 from raydex.kernels.request import ParseRequest
@@ -129,6 +131,8 @@ def main() -> None:
         ratios = [times["docling"] / times["raydex"] for _, times in kept]
         total = totals["docling"] / totals["raydex"]
         print(f"raydex / docling: {total:.1f}x over all bytes, {statistics.median(ratios):.1f}x median page, {min(ratios):.1f}x worst page")
+        why = "tags are cut and walked in Python, since no library at hand tells where in the source an element stands"
+        verdict("HTML: bytes/s ÷ docling", total, 10, why)
 
 
 if __name__ == "__main__":

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
+from verdict import verdict
 
 import raydex.jobs.project as project_module
 from raydex.cluster.spark import SparkSettings, open_spark
@@ -140,6 +141,7 @@ def main() -> None:
                 outputs = project(spark, inputs, ProjectStamp("fp", "run", 1, WHEN), folder / "out")
                 seconds = time.perf_counter() - clock
                 print(f"projection {turn + 1}: {seconds:.1f} s, {relations / seconds:,.0f} relations/s, {outputs.counts}")
+    verdict("projection, last round: relations/s", relations / seconds, None)
 
 
 def time_steps() -> None:

@@ -1,7 +1,7 @@
 """Progress of a run: stages report to one small actor, the driver shows per stage rows done and queued, rate, rejects and ETA.
 
-In a terminal the table is redrawn in place; elsewhere one line is written every ten seconds. Reports are fire-and-forget: losing one
-changes the display, never a figure of the run (those come with the receipts).
+In a terminal the table is redrawn in place; elsewhere one line is written every ten seconds. Reports are fire-and-forget: rows and costs of
+a run come with the receipts, and only what no receipt can tell, the highest queue and the wall time of a stage, is the board's.
 """
 
 from __future__ import annotations
@@ -11,26 +11,53 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from typing import Any, TextIO
 
 INTERVAL_TERMINAL = 0.5
 INTERVAL_LOG = 10.0
+ANSWER_SECONDS = 5.0
+
+
+@dataclass(slots=True)
+class Reading:
+    """What the board knows, by stage: [rows done, rejects, bytes], the highest queue so far, seconds since the last report."""
+
+    counts: dict[str, list[int]] = field(default_factory=dict)
+    queues: dict[str, int] = field(default_factory=dict)
+    ages: dict[str, float] = field(default_factory=dict)
 
 
 class Board:
     """Counts per stage; lives as an actor without CPU share."""
 
     def __init__(self) -> None:
+        self.totals: dict[str, int] = {}
         self.counts: dict[str, list[int]] = {}
+        self.queues: dict[str, int] = {}
+        self.reported: dict[str, float] = {}
+
+    def expect(self, totals: dict[str, int]) -> None:
+        """`totals` maps stage → rows that it will get at most; queues are kept from here on."""
+        self.totals = totals
+        self._keep_queues()
 
     def add(self, stage: str, rows: int, rejects: int, size: int) -> None:
         counts = self.counts.setdefault(stage, [0, 0, 0])
         counts[0] += rows
         counts[1] += rejects
         counts[2] += size
+        self.reported[stage] = time.monotonic()
+        self._keep_queues()
 
-    def read(self) -> dict[str, list[int]]:
-        return self.counts
+    def read(self) -> Reading:
+        now = time.monotonic()
+        return Reading(self.counts, self.queues, {stage: now - when for stage, when in self.reported.items()})
+
+    def _keep_queues(self) -> None:
+        if self.totals:
+            for stage, count in queued(self.totals, self.counts).items():
+                self.queues[stage] = max(self.queues.get(stage, 0), count)
 
 
 def report(board: Any, stage: str, rows: int, rejects: int, size: int = 0) -> None:
@@ -38,14 +65,33 @@ def report(board: Any, stage: str, rows: int, rejects: int, size: int = 0) -> No
         board.add.remote(stage, rows, rejects, size)
 
 
+def queued(totals: dict[str, int], counts: dict[str, list[int]]) -> dict[str, int]:
+    """Records that wait before each stage: those that start there or have left the stage before, less those that it is done with.
+
+    Every record reaches embedding; one that parsing rejects passes chunking by.
+    """
+    parse, chunk, embed = (counts.get(stage, [0, 0, 0]) for stage in ("parse", "chunk", "embed"))
+    waiting = {
+        "parse": totals["parse"] - parse[0],
+        "chunk": totals["chunk"] - totals["parse"] + parse[0] - parse[1] - chunk[0],
+        "embed": totals["embed"] - totals["chunk"] + parse[1] + chunk[0] - embed[0],
+    }
+    return {stage: max(count, 0) for stage, count in waiting.items()}  # a later stage's report may overtake an earlier one's
+
+
 class ProgressView:
-    """Draws the board. `totals` maps stage → rows that it will get."""
+    """Draws the board. `totals` maps parse, chunk and embed → records that they will get at most.
+
+    `measured` is filled when the stages have ended: stage → `queue`, the most records that ever waited before it, and `wall_seconds`, from
+    the start of the view to the stage's last batch. A board that does not answer leaves it empty.
+    """
 
     def __init__(self, totals: dict[str, int], stream: TextIO = sys.stderr, enabled: bool = True) -> None:
         self.totals = totals
         self.stream = stream
         self.enabled = enabled
         self.started = time.monotonic()
+        self.measured: dict[str, dict[str, float]] = {}
         self.finished: dict[str, float] = {}
         self.lines = 0
         self.shown: dict[str, list[int]] | None = None
@@ -53,43 +99,56 @@ class ProgressView:
 
     @contextmanager
     def watching(self, board: Any) -> Iterator[None]:
-        """Redraws from the board in a thread of its own until the block ends, and once more then."""
-        if not self.enabled or board is None:
-            yield
-            return
+        """Redraws from the board in a thread of its own until the block ends, and once more then, when `measured` is filled too."""
         import ray
 
+        board.expect.remote(self.totals)
         over = threading.Event()
 
         def watch() -> None:
             while not over.wait(INTERVAL_TERMINAL if self.terminal else INTERVAL_LOG):
                 try:
-                    self.draw(ray.get(board.read.remote(), timeout=5))
+                    self.draw(ray.get(board.read.remote(), timeout=ANSWER_SECONDS).counts)
                 except (ray.exceptions.RayError, TimeoutError):
                     continue
 
         thread = threading.Thread(target=watch, name="progress", daemon=True)
-        thread.start()
+        if self.enabled:
+            thread.start()
         try:
             yield
             over.set()
-            thread.join()
-            self.draw(ray.get(board.read.remote(), timeout=5))
+            if self.enabled:
+                thread.join()
+            try:
+                reading = ray.get(board.read.remote(), timeout=ANSWER_SECONDS)
+            except (ray.exceptions.RayError, TimeoutError):
+                return  # the run has what it needs without the board
+            self.draw(reading.counts)
+            self.measure(reading)
         finally:
             over.set()
+
+    def measure(self, reading: Reading) -> None:
+        elapsed = time.monotonic() - self.started
+        for stage, queue in reading.queues.items():
+            self.measured[stage] = {"queue": queue}
+            if stage in reading.ages:
+                self.measured[stage]["wall_seconds"] = max(elapsed - reading.ages[stage], 0.0)
 
     def draw(self, counts: dict[str, list[int]]) -> None:
         if not self.enabled:
             return
         elapsed = max(time.monotonic() - self.started, 1e-6)
         lines = []
+        waiting = queued(self.totals, counts)
         lost = 0  # rows that an earlier stage rejected never reach chunking
         for stage, total in self.totals.items():
             done = counts.get(stage, [0, 0, 0])
             expected = max(done[0], total - lost) if stage == "chunk" else total
             if done[0] >= expected:
                 self.finished.setdefault(stage, elapsed)
-            lines.append(stage_line(stage, expected, done, self.finished.get(stage, elapsed)))
+            lines.append(stage_line(stage, expected, waiting[stage], done, self.finished.get(stage, elapsed)))
             lost += done[1]
         if self.terminal:
             if self.lines:
@@ -102,10 +161,10 @@ class ProgressView:
         self.stream.flush()
 
 
-def stage_line(stage: str, total: int, counts: list[int], elapsed: float) -> str:
-    """`parse   120/400 done  280 queued  35.2/s  2 rejects  ETA 8 s`."""
+def stage_line(stage: str, total: int, queue: int, counts: list[int], elapsed: float) -> str:
+    """`chunk   120/400 done  80 queued  35.2/s  2 rejects  ETA 8 s`: queued is what waits before the stage now, not all that is to come."""
     done, rejects, _ = counts
     rate = done / elapsed
-    queued = max(total - done, 0)
-    eta = f"ETA {queued / rate:.0f} s" if rate > 0 and queued else ("done" if not queued else "ETA -")
-    return f"  {stage:<6} {done:>7}/{total} done  {queued:>6} queued  {rate:>7.1f}/s  {rejects:>3} rejects  {eta}"
+    left = max(total - done, 0)
+    eta = f"ETA {left / rate:.0f} s" if rate > 0 and left else ("done" if not left else "ETA -")
+    return f"  {stage:<6} {done:>7}/{total} done  {queue:>6} queued  {rate:>7.1f}/s  {rejects:>3} rejects  {eta}"

@@ -7,11 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import orjson
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from raydex.cluster.delta import read_delta
-from raydex.cluster.lake import Lake, active_generation, read_pinned
-from raydex.ir.errors import ConfigError
+from raydex.cluster.lake import Lake, load_generations, read_pinned
+from raydex.ir.errors import ConfigError, StoreError
+from raydex.jobs.render import STAGE_COLUMNS, STAGES_NOTE, stage_cells
 
 REJECTS_SHOWN = 500
 
@@ -25,6 +27,7 @@ th{font-weight:600;color:#5b6675;font-size:.85rem}td.n,th.n{text-align:right;fon
 .bar i.done{background:#3a8f5c}.bar b{font-weight:500}.cards{display:flex;flex-wrap:wrap;gap:.8rem}
 .card{border:1px solid #e3e8ee;border-radius:6px;padding:.6rem 1rem;min-width:8rem}.card b{display:block;font-size:1.4rem}
 .card span{color:#5b6675;font-size:.85rem}code{font:13px ui-monospace,monospace;overflow-wrap:anywhere}
+p.error{border-left:4px solid #b8433c;padding:.3rem .8rem;white-space:pre-wrap}
 @media(prefers-color-scheme:dark){
 body{background:#14181d;color:#dde3ea}th,p.sub,.card span{color:#93a0af}td,th,.card{border-color:#2a323c}}
 """
@@ -41,30 +44,37 @@ def write_report(root: Path, run: str | None, out: Path | None) -> Path:
 
 
 def _find_run(lake: Lake, run: str | None) -> dict[str, Any]:
+    """The run whose id begins with `run`, or the last one, whether it ended well or not."""
     rows = read_delta(lake.tables, "runs").sort_by([("started_at", "descending")]).to_pylist()
     if not rows:
         raise ConfigError("the lake has no finished run", place=str(lake.root), remedy="Run `raydex index` until it ends")
-    found: list[dict[str, Any]] = [
-        row for row in rows if (run is None and row["state"] == "complete") or (run and row["run_id"].startswith(run))
-    ]
+    found: list[dict[str, Any]] = [row for row in rows if row["run_id"].startswith(run or "")]
     if not found:
         raise ConfigError(f"there is no run {run}", place=str(lake.root), remedy=f"The last one is {rows[0]['run_id']}")
     return found[0]
 
 
 def render_report(lake: Lake, row: dict[str, Any]) -> str:
-    """The page."""
+    """The page. What is in the generation is read as the run's own generation pins it, not as it is now."""
     summary = orjson.loads(row["summary"])
-    if "records" not in summary:
-        head = f"<!doctype html><html lang=en><meta charset=utf-8><title>raydex run</title><style>{STYLE}</style>"
-        return f"{head}<h1>Run {escape(row['run_id'])} failed</h1><p>{escape(summary.get('error', ''))}</p></html>"
-    records, stages = summary["records"], summary["stages"]
-    parts = [
+    head = [
         "<!doctype html><html lang=en><meta charset=utf-8><meta name=viewport content='width=device-width'>",
         f"<title>raydex run {escape(row['run_id'][:12])}</title><style>{STYLE}</style>",
-        f"<h1>Run {escape(row['run_id'])}</h1>",
-        f"<p class=sub>{row['started_at']:%Y-%m-%d %H:%M:%S} UTC, raydex {escape(row['version'])}, generation {summary['generation']}, "
+        f"<h1>Run {escape(row['run_id'])}{'' if row['state'] == 'complete' else ' ' + escape(row['state'])}</h1>",
+        f"<p class=sub>{row['started_at']:%Y-%m-%d %H:%M:%S} UTC, raydex {escape(row['version'])}, generation {row['generation']}, "
         f"lake <code>{escape(str(lake.root))}</code></p>",
+    ]
+    if "records" not in summary:
+        after = f"generation {row['generation']} stayed active" if row["generation"] else "there was no generation yet"
+        body = [
+            f"<p class=error>{escape(summary.get('error', 'no error was recorded'))}</p>",
+            f"<p>It ended after {summary.get('seconds', 0):.1f} s; {after}. Run the same command again: it goes on from what was "
+            "committed.</p>",
+        ]
+        return "\n".join([*head, *body, "</html>"])
+    records, stages = summary["records"], summary["stages"]
+    ledger = _ledger(lake, row["generation"])
+    body = [
         _cards(summary),
         "<h2>From records to indexed</h2>",
         _funnel(records),
@@ -72,13 +82,24 @@ def render_report(lake: Lake, row: dict[str, Any]) -> str:
         _stages(stages),
         "<h2>What it cost</h2>",
         _cost(stages, summary),
-        "<h2>What is in the generation</h2>",
-        _media_types(lake),
+        f"<h2>What is in generation {row['generation']}</h2>",
+        ledger if isinstance(ledger, str) else _media_types(ledger),
         "<h2>Rejects</h2>",
-        _rejects(lake),
-        "</html>",
+        ledger if isinstance(ledger, str) else _rejects(ledger),
     ]
-    return "\n".join(parts)
+    return "\n".join([*head, *body, "</html>"])
+
+
+def _ledger(lake: Lake, number: int) -> pa.Table | str:
+    """The records as a generation pins them, or a paragraph that says why they cannot be read: old versions go with a vacuum."""
+    found = [generation for generation in load_generations(lake) if generation.number == number]
+    if not found:
+        return f"<p>Not known: generation {number} is not in the lake.</p>"
+    columns = ["record_id", "path", "uri", "media_type", "reject_class", "error", "state", "attempts"]
+    try:
+        return read_pinned(lake, found[0], "records", columns=columns)
+    except StoreError as error:
+        return f"<p>Not known: the records of generation {number} are no longer readable ({escape(error.message)}).</p>"
 
 
 def _cards(summary: dict[str, Any]) -> str:
@@ -112,18 +133,16 @@ def _funnel(records: dict[str, int]) -> str:
     )
 
 
-def _stages(stages: dict[str, dict[str, float]]) -> str:
-    head = "<tr><th>stage<th class=n>rows in<th class=n>rows out<th class=n>rejects<th class=n>queue<th class=n>seconds<th class=n>rows/s"
-    lines = []
-    for name, f in stages.items():
-        rate = f["rows_in"] / f["seconds"] if f["seconds"] else 0
-        queue = max(f["rows_in"] - f["rows_out"] - f["rejects"], 0) if name in ("parse",) else 0
-        cells = (f"{f['rows_in']:.0f}", f"{f['rows_out']:.0f}", f"{f['rejects']:.0f}", f"{queue:.0f}", f"{f['seconds']:.1f}", f"{rate:.1f}")
-        lines.append(f"<tr><td>{escape(name)}" + "".join(f"<td class=n>{cell}" for cell in cells))
-    return f"<table>{head}{''.join(lines)}</table>"
+def _stages(stages: dict[str, dict[str, Any]]) -> str:
+    def line(name: str, cells: tuple[str, ...], tag: str) -> str:
+        return f"<tr><{tag}>{escape(name)}" + "".join(f"<{tag} class=n>{cell}" for cell in cells)
+
+    head = line("stage", tuple(STAGE_COLUMNS.values()), "th")
+    lines = [line(name, stage_cells(name, figures), "td") for name, figures in stages.items()]
+    return f"<table>{head}{''.join(lines)}</table><p class=sub>{STAGES_NOTE}</p>"
 
 
-def _cost(stages: dict[str, dict[str, float]], summary: dict[str, Any]) -> str:
+def _cost(stages: dict[str, dict[str, Any]], summary: dict[str, Any]) -> str:
     cpu = sum(f["cpu_seconds"] for f in stages.values())
     gpu = sum(f["gpu_seconds"] for f in stages.values())
     most = max((f["cpu_seconds"] + f["gpu_seconds"] for f in stages.values()), default=0) or 1
@@ -137,8 +156,7 @@ def _cost(stages: dict[str, dict[str, float]], summary: dict[str, Any]) -> str:
     return f"<p>{cpu:.1f} CPU-seconds and {gpu:.1f} GPU-seconds in the stages; starting Ray took {start:.1f} s.</p>{bars}"
 
 
-def _media_types(lake: Lake) -> str:
-    ledger = read_pinned(lake, active_generation(lake), "records", columns=["media_type", "state"])
+def _media_types(ledger: pa.Table) -> str:
     counts = (
         ledger.group_by(["media_type", "state"])
         .aggregate([([], "count_all")])
@@ -151,10 +169,7 @@ def _media_types(lake: Lake) -> str:
     return f"<table><tr><th>media type<th>state<th class=n>records{lines}</table>"
 
 
-def _rejects(lake: Lake) -> str:
-    ledger = read_pinned(
-        lake, active_generation(lake), "records", columns=["record_id", "path", "uri", "reject_class", "error", "state", "attempts"]
-    )
+def _rejects(ledger: pa.Table) -> str:
     bad = ledger.filter(pc.not_equal(ledger.column("reject_class"), "")).sort_by([("reject_class", "ascending"), ("path", "ascending")])
     if bad.num_rows == 0:
         return "<p>None.</p>"

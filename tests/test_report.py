@@ -1,0 +1,163 @@
+"""Progress and report: queues as they were, a run's own generation, failed runs, what was not measured."""
+
+from __future__ import annotations
+
+import io
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pyarrow.compute as pc
+import pytest
+
+from raydex.cluster.delta import commit_files, rewrite_table, vacuum, write_data_file
+from raydex.cluster.lake import Generation, Lake, complete_generation, next_number, pin_versions
+from raydex.configs.settings import load_settings
+from raydex.ir.errors import ConfigError
+from raydex.ir.rows import to_table
+from raydex.jobs.context import RunContext
+from raydex.jobs.progress import Board, ProgressView, Reading, queued
+from raydex.jobs.report import write_report
+from raydex.jobs.summary import join_stages, record_run
+
+BEGAN = datetime(2026, 1, 1, tzinfo=UTC)
+FIGURES = {"rows_in": 6, "rows_out": 5, "rejects": 1, "seconds": 4.0, "cpu_seconds": 3.0, "gpu_seconds": 0.0}
+COUNTS = dict.fromkeys(("seen", "new", "changed", "unchanged", "deleted", "indexed", "degraded", "rejected"), 1)
+
+
+# -- queues ------------------------------------------------------------------------------------------------------------
+
+
+def test_the_board_keeps_the_highest_queue_of_every_stage() -> None:
+    board = Board()
+    board.expect({"parse": 10, "chunk": 12, "embed": 15})
+    board.add("parse", 6, 1, 0)
+    board.add("chunk", 3, 0, 0)
+    board.add("parse", 4, 0, 0)
+    board.add("chunk", 8, 0, 0)
+    board.add("embed", 15, 0, 0)
+    reading = board.read()
+    # 2 records start at chunking, 3 at embedding; the one that parsing rejects passes chunking by
+    assert reading.queues == {"parse": 10, "chunk": 8, "embed": 15}
+    assert queued(board.totals, reading.counts) == {"parse": 0, "chunk": 0, "embed": 0}
+    assert set(reading.ages) == {"parse", "chunk", "embed"}
+
+
+def test_reports_that_overtake_one_another_make_no_negative_queue() -> None:
+    assert queued({"parse": 4, "chunk": 4, "embed": 4}, {"chunk": [2, 0, 0]}) == {"parse": 4, "chunk": 0, "embed": 2}
+
+
+@pytest.mark.parametrize("enabled", [True, False])
+def test_the_view_measures_whether_it_draws_or_not(enabled: bool) -> None:
+    out = io.StringIO()
+    view = ProgressView({"parse": 4, "chunk": 4, "embed": 4}, out, enabled)
+    view.started -= 100
+    view.draw({"parse": [4, 1, 9], "chunk": [1, 0, 0]})
+    view.measure(Reading({}, {"parse": 4, "chunk": 3, "embed": 0}, {"parse": 60.0, "chunk": 5.0}))
+    assert {stage: figures["queue"] for stage, figures in view.measured.items()} == {"parse": 4, "chunk": 3, "embed": 0}
+    assert view.measured["parse"]["wall_seconds"] == pytest.approx(40, abs=1)
+    assert view.measured["chunk"]["wall_seconds"] == pytest.approx(95, abs=1)
+    assert "wall_seconds" not in view.measured["embed"]
+    assert ("1/3 done       2 queued" in out.getvalue()) is enabled
+
+
+def test_two_summaries_join_into_one() -> None:
+    left = {"embed": {"rows_in": 3, "queue": 9, "wall_seconds": 1.5}, "parse": {"rows_in": 1, "queue": None}}
+    right = {"embed": {"rows_in": 4, "queue": 2, "wall_seconds": None}, "parse": {"rows_in": 1, "queue": 5}}
+    assert join_stages(left, right) == {
+        "embed": {"rows_in": 7, "queue": 9, "wall_seconds": None},
+        "parse": {"rows_in": 2, "queue": None},
+    }
+
+
+# -- reports -----------------------------------------------------------------------------------------------------------
+
+
+class Runs:
+    """A lake with runs written by hand, without engines."""
+
+    def __init__(self, root: Path) -> None:
+        self.lake = Lake(root)
+        self.count = 0
+
+    def add_record(self, path: str, media_type: str, reject_class: str = "") -> None:
+        columns = {"record_id": path, "path": path, "uri": f"file:///x/{path}", "media_type": media_type, "reject_class": reject_class}
+        columns |= {"state": "rejected" if reject_class else "indexed", "error": "broken" if reject_class else ""}
+        rows = to_table("records", {key: [value] for key, value in columns.items()} | {"epoch": [self.count + 1], "attempts": [1]})
+        commit_files(self.lake.tables, "records", [write_data_file(self.lake.tables, "records", rows)])
+
+    def finish(self, stages: dict[str, dict[str, Any]], error: str = "") -> str:
+        """Ends a run, with a new generation unless it failed; returns its id."""
+        self.count += 1
+        run_id = f"run_{self.count:032x}"
+        began = BEGAN + timedelta(hours=self.count)
+        generation = Generation(next_number(self.lake), pin_versions(self.lake), run_id, self.count)
+        if error:
+            summary: dict[str, Any] = {"run": run_id, "error": error, "seconds": 2.0}
+        else:
+            complete_generation(self.lake, generation)
+            summary = {"run": run_id, "generation": generation.number, "seconds": 9.0, "records": COUNTS, "stages": stages}
+        settings = load_settings()
+        context = RunContext(str(self.lake.root), run_id, settings.workspace, settings, {}, began, "")
+        record_run(self.lake, context, summary, began, None if error else generation, state="failed" if error else "complete")
+        return run_id
+
+    def page(self, run: str | None = None) -> str:
+        return write_report(Path(self.lake.root), run, Path(self.lake.root) / "report.html").read_text()
+
+
+@pytest.fixture
+def runs(tmp_path: Path) -> Runs:
+    return Runs(tmp_path / "lake")
+
+
+def cells(page: str, stage: str) -> list[str]:
+    (line,) = [part for part in page.split("<tr>") if part.startswith(f"<td>{stage}<")]
+    return [cell.split("<")[0] for cell in line.split("<td class=n>")[1:]]
+
+
+def test_the_report_shows_queues_and_tells_actor_seconds_from_wall_seconds(runs: Runs) -> None:
+    runs.finish({"list": {**FIGURES, "wall_seconds": 4.0}, "parse": {**FIGURES, "wall_seconds": 2.0, "queue": 6}})
+    page = runs.page()
+    assert "highest queue" in page and "actor-seconds" in page
+    assert cells(page, "parse") == ["6", "5", "1", "6", "4.0", "2.0", "3.0", "3.0", "0.0"]
+    assert cells(page, "list") == ["6", "5", "1", "", "", "4.0", "1.5", "3.0", "0.0"]
+
+
+@pytest.mark.parametrize("missing", [{}, {"queue": None, "wall_seconds": None}])
+def test_what_was_not_measured_is_not_shown_as_zero(runs: Runs, missing: dict[str, None]) -> None:
+    runs.finish({"list": FIGURES, "parse": {**FIGURES, **missing}})
+    assert cells(runs.page(), "parse") == ["6", "5", "1", "not measured", "4.0", "not measured", "", "3.0", "0.0"]
+    assert cells(runs.page(), "list") == ["6", "5", "1", "", "", "4.0", "1.5", "3.0", "0.0"]
+
+
+def test_an_old_run_shows_its_own_generation(runs: Runs) -> None:
+    runs.add_record("old.html", "text/html", "syntax")
+    first = runs.finish({})
+    rewrite_table(runs.lake.tables, "records", ["path"], lambda part: pc.not_equal(part.column("path"), "old.html"))
+    runs.add_record("new.md", "text/markdown")
+    second = runs.finish({})
+    old, new = runs.page(first), runs.page(second)
+    assert "text/html" in old and "old.html" in old and "text/markdown" not in old
+    assert "text/markdown" in new and "text/html" not in new and "<p>None.</p>" in new
+    vacuum(runs.lake.tables, "records", [3], timedelta(0))
+    gone = runs.page(first)
+    assert "the records of generation 1 are no longer readable" in gone
+    assert "text/markdown" not in gone and "<p>None.</p>" not in gone
+    assert "text/markdown" in runs.page(second)
+
+
+def test_the_last_run_is_shown_when_it_failed(runs: Runs) -> None:
+    good = runs.finish({"parse": FIGURES})
+    bad = runs.finish({}, error="the disk <is> full")
+    page = runs.page()
+    assert f"Run {bad} failed" in page and "the disk &lt;is&gt; full" in page
+    assert f"Run {good}</h1>" in runs.page(good)
+    with pytest.raises(ConfigError, match="no run run_nothing"):
+        runs.page("run_nothing")
+
+
+def test_a_lake_without_runs_says_so(tmp_path: Path) -> None:
+    Lake(tmp_path / "lake")
+    with pytest.raises(ConfigError, match="no finished run"):
+        write_report(tmp_path / "lake", None, None)
