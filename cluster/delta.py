@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from raydex.cluster.delta_log import check_log, commit_metadata, missing_columns
+from raydex.cluster.delta_log import check_log, commit_metadata, lost_files, missing_columns
 from raydex.cluster.delta_read import (
     DataFile,
     list_data_files,
@@ -21,6 +21,7 @@ from raydex.cluster.delta_write import (
     Rewrite,
     commit_files,
     compact,
+    drop_files,
     migrate_table,
     replace_table,
     rewrite_table,
@@ -36,7 +37,9 @@ __all__ = [
     "commit_files",
     "commit_metadata",
     "compact",
+    "drop_files",
     "list_data_files",
+    "lost_files",
     "migrate_table",
     "missing_columns",
     "read_data_file",

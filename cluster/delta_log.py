@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, cast
 import orjson
 import pyarrow as pa
 
-from raydex.cluster.delta_read import Options, active_files, first_line, open_table, table_exists, table_folder
+from raydex.cluster.delta_read import LOST_FILE, DataFile, Options, active_files, first_line, open_table, table_exists, table_folder
 from raydex.ir.errors import StoreError
 from raydex.ir.tables import TABLES
 
@@ -103,7 +103,8 @@ def _broken(path: Path, name: str, version: int, what: str) -> StoreError:
     return StoreError(
         f"the entry of version {version} of table {name} {what}",
         place=str(path),
-        remedy=f"Delete the file: the table goes back to version {version - 1}; then run `raydex verify` and index what it names again",
+        remedy=f"Bring the file back from a copy. Without one, delete it: the table goes back to version {version - 1}, "
+        "and the next run goes on from there, unless a generation was already made of this version",
     )
 
 
@@ -125,21 +126,25 @@ def _check_double(name: str, log: Path, version: int, before: list[dict[str, Any
         raise _broken(log / f"{version:020}.json", name, version, f"repeats the one of version {version - 1}")
 
 
-def _check_data_files(root: str | Path, name: str, options: Options | None) -> None:
+def lost_files(root: str | Path, name: str, options: Options | None = None) -> list[DataFile]:
+    """Data files of the newest version that are missing or have another size than the log says. Raises StoreError for a broken log."""
     table = open_table(root, name, None, options)
     if table is None:
-        return
+        return []
     folder = table_folder(root, name)
-    for file in active_files(root, name, table):
-        path = folder / file.path
-        try:
-            size = path.stat().st_size
-        except FileNotFoundError:
-            size = -1
-        if size != file.size:
-            what = "is missing" if size < 0 else f"has {size} bytes instead of {file.size}"
-            raise StoreError(
-                f"a data file of version {table.version()} of table {name} {what}",
-                place=str(path),
-                remedy="Bring the file back from a copy, or index the records that it held again",
-            )
+    return [file for file in active_files(root, name, table) if _size(folder / file.path) != file.size]
+
+
+def _check_data_files(root: str | Path, name: str, options: Options | None) -> None:
+    for file in lost_files(root, name, options):
+        path = table_folder(root, name) / file.path
+        size = _size(path)
+        what = "is missing" if size is None else f"has {size} bytes instead of {file.size}"
+        raise StoreError(f"a data file of table {name} {what}", place=str(path), remedy=LOST_FILE)
+
+
+def _size(path: Path) -> int | None:
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return None

@@ -33,6 +33,7 @@ Options = Mapping[str, str]
 
 DISK_ERRORS = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EMFILE, errno.ENFILE}
 BATCH_ROWS = 16_384
+LOST_FILE = "Bring the file back from a copy; or delete it and run `raydex index` on all sources: what it held is indexed again"
 _ERROR_NUMBER = re.compile(r"(?:os error |Os \{ code: )(\d+)")
 
 
@@ -207,7 +208,7 @@ def reading(root: str | Path, name: str, version: int | None, files: list[DataFi
         raise StoreError(
             f"table {name}{at}: a data file is {reason}",
             place=str(path),
-            remedy="Bring the file back from a copy, or index the records that it held again",
+            remedy=LOST_FILE,
         ) from error
 
 

@@ -6,7 +6,6 @@ exactly the version that it looked at, or fails: a second writer is noticed, nev
 
 from __future__ import annotations
 
-import math
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -158,6 +157,11 @@ def replace_table(
     return _commit(root, name, table, files, active_files(root, name, table), app_id, txn_version, metadata)
 
 
+def drop_files(root: str | Path, name: str, files: Sequence[DataFile], *, metadata: Mapping[str, Any] | None = None) -> int:
+    """Takes files off the table by one commit, unread: those that are lost. Raises as `commit_files`."""
+    return _commit(root, name, _open_or_create(root, name, None), [], files, APP_ID, None, metadata)
+
+
 def compact(
     root: str | Path,
     name: str,
@@ -197,22 +201,24 @@ def vacuum(
 ) -> list[str]:
     """Deletes data files older than `retention` that neither the newest version nor one of `keep_versions` needs; returns their paths.
 
-    `retention` must be longer than the longest run: the files of a run in flight are not committed yet.
+    It makes no commit: what no kept version names is not there for any reader, and a version that a generation has pinned stays the newest
+    one. `retention` must be longer than the longest run that may be at work: its files are not committed yet.
     """
     table = open_table(root, name, None, storage_options)
     if table is None:
         return []
-    from deltalake import PostCommitHookProperties
-
-    with table_errors(root, name, table.version(), "vacuum failed"):
-        return table.vacuum(
-            retention_hours=math.ceil(retention / timedelta(hours=1)),
-            dry_run=False,
-            enforce_retention_duration=False,
-            post_commithook_properties=PostCommitHookProperties(create_checkpoint=False, cleanup_expired_logs=False),
-            full=True,
-            keep_versions=sorted({version for version in keep_versions if version <= table.version()}),
-        )
+    newest = table.version()
+    needed = {file.path for file in active_files(root, name, table)}
+    for version in {version for version in keep_versions if version < newest}:
+        older = open_table(root, name, version, storage_options)
+        needed |= {file.path for file in active_files(root, name, older)} if older is not None else set()
+    folder = table_folder(root, name, storage_options)
+    oldest = time.time() - retention.total_seconds()
+    with table_errors(root, name, newest, "vacuum failed"):
+        unneeded = sorted(path for path in folder.glob("*.parquet") if path.name not in needed and path.stat().st_mtime <= oldest)
+        for path in unneeded:
+            path.unlink()
+    return [path.name for path in unneeded]
 
 
 def migrate_table(root: str | Path, name: str, *, storage_options: Options | None = None) -> list[str]:

@@ -26,7 +26,7 @@ EDGE = pa.schema([*((name, S) for name in ("edge_id", "source", "target", "relat
 EVIDENCE = pa.schema(
     [
         pa.field("evidence_id", S, nullable=False),
-        *((name, S) for name in ("source_record_id", "locator", "excerpt_hash", "revision", "cas_uri", "verification", "rule", "path")),
+        *((name, S) for name in ("source_record_id", "locator", "excerpt_hash", "revision", "cas_uri", "verification", "path")),
         ("line", pa.int32()),
     ]
 )

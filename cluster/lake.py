@@ -1,9 +1,8 @@
 """A folder → a lake: its layout, its one writer, its ledger and its generations (contracts 10, 12, 13).
 
-    lake.json   format of the lake          tables/    Delta tables, one folder each       objects/   content-addressed bytes
+    lake.json   format and id of the lake   tables/    Delta tables, one folder each       objects/   content-addressed bytes
     ACTIVE      the active generation       stores/    vector and graph stores             staging/   work in flight
-    writer.lock kernel lock of the writer   logs/      logs of runs
-    DIRTY       the run that has not finished
+    writer.lock kernel lock of the writer   DIRTY      the run that has not finished
 
 The invariant: readers see only what the active generation pins, and the switch of ACTIVE is one atomic rename after its row is there.
 """
@@ -15,6 +14,7 @@ import fcntl
 import json
 import os
 import socket
+import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -41,14 +41,15 @@ from raydex.cluster.delta import (
 from raydex.cluster.faults import fault_point
 from raydex.cluster.files import local_folder, write_file
 from raydex.ir.errors import ConfigError, LockError, StoreError
-from raydex.ir.ids import make_id
+from raydex.ir.ids import digest, make_id
 from raydex.ir.rows import empty_table, to_table
 from raydex.ir.tables import TABLES
 
 FORMAT = 1
-FOLDERS = ("tables", "objects", "stores", "staging", "logs")
+FOLDERS = ("tables", "objects", "stores", "staging")
 NOT_PINNED = ("generations", "runs")
 KEPT = 3
+REPOINT = "Run `raydex index` again: it points to the newest complete generation"
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,8 +119,14 @@ class Lake:
         return self.root / "staging"
 
     @property
-    def logs(self) -> Path:
-        return self.root / "logs"
+    def lake_id(self) -> str:
+        """What tells this lake from others in a store or database that they share; empty until the first writer of a lake that an
+        older release made."""
+        return str(_about(self.root).get("lake_id", ""))
+
+    def place(self, uri: str) -> str:
+        """A URI as it is, a path as seen from the lake's folder: a lake may be moved with what lies in it."""
+        return uri if "://" in uri else str(self.root / uri)
 
     def mark_dirty(self, run_id: str) -> None:
         """Notes that a run has begun to write; the note outlives the run when it is killed, and a power cut."""
@@ -146,6 +153,7 @@ class Lake:
         _held.add(handle)
         try:
             _write_holder(handle, run_id)
+            _name(self.root)
             yield
         finally:
             os.ftruncate(handle, 0)
@@ -201,11 +209,26 @@ def active_generation(lake: Lake) -> Generation | None:
     except FileNotFoundError:
         return None
     except (ValueError, KeyError, TypeError) as error:
-        raise StoreError("the pointer to the active generation is damaged", place=str(path), remedy="Run `raydex index` again") from error
+        raise StoreError("the pointer to the active generation is damaged", place=str(path), remedy=REPOINT) from error
     found = [generation for generation in load_generations(lake) if generation.number == number]
     if not found:
-        raise StoreError(f"generation {number} is active but table generations does not hold it", place=str(path))
+        raise StoreError(f"generation {number} is active but table generations does not hold it", place=str(path), remedy=REPOINT)
     return found[-1]
+
+
+def restore_active(lake: Lake) -> int | None:
+    """Where ACTIVE is missing, damaged or leads nowhere, points it to the newest complete generation, whose row was written only after its
+    stores and checks; returns that number. None where the pointer is right, or there is no generation. The caller holds the lock."""
+    complete = [generation.number for generation in load_generations(lake) if generation.complete]
+    try:
+        if active_generation(lake) is not None or not complete:
+            return None
+    except StoreError:
+        if not complete:
+            (lake.root / "ACTIVE").unlink(missing_ok=True)
+            return None
+    activate_generation(lake, complete[-1])
+    return complete[-1]
 
 
 def load_generations(lake: Lake) -> list[Generation]:
@@ -274,6 +297,12 @@ def load_ledger(lake: Lake, columns: list[str] | None = None) -> pa.Table:
     return newest if columns is None else newest.select(columns)
 
 
+def source_manifest(ledger: pa.Table) -> str:
+    """Hash of sorted (record_id, content_hash) (contracts 15)."""
+    pairs = sorted(zip(ledger.column("record_id").to_pylist(), ledger.column("content_hash").to_pylist()))
+    return digest(*(part for pair in pairs for part in (pair[0], pair[1] or "")))
+
+
 def next_epoch(lake: Lake) -> int:
     """One more than every epoch that any table ever saw: in rows that are there (by the statistics of the data files) and in the
     transactions of the commits, which outlive the rows. An epoch number is therefore never used twice, even when its run was killed
@@ -314,7 +343,7 @@ def _make(root: Path) -> None:
             place=str(root),
             remedy="Name a new or empty folder by --lake",
         )
-    about = {"format": FORMAT, "made_at": datetime.now(UTC).isoformat(timespec="seconds")}
+    about = {"format": FORMAT, "made_at": datetime.now(UTC).isoformat(timespec="seconds"), "lake_id": uuid.uuid4().hex}
     try:
         write_file(root / "lake.json", json.dumps(about).encode() + b"\n", replace=False)
     except FileExistsError:
@@ -323,14 +352,33 @@ def _make(root: Path) -> None:
         raise StoreError(f"the lake cannot be made: {error.strerror}", place=str(root)) from error
 
 
-def _check_format(root: Path) -> None:
+def _name(root: Path) -> None:
+    """Gives the lake of an older release its id; the caller holds the lock."""
+    about = _about(root)
+    if not about.get("lake_id"):
+        write_file(root / "lake.json", json.dumps({**about, "lake_id": uuid.uuid4().hex}).encode() + b"\n")
+
+
+def _about(root: Path) -> dict[str, Any]:
     path = root / "lake.json"
     try:
-        found = json.loads(path.read_bytes())["format"]
-    except (ValueError, KeyError, TypeError) as error:
-        raise ConfigError("lake.json is damaged", place=str(path), remedy='Write {"format": 1} into it, or name another lake') from error
+        about = json.loads(path.read_bytes())
+    except ValueError as error:
+        raise _damaged(path) from error
     except OSError as error:
         raise ConfigError(f"lake.json cannot be read: {error.strerror}", place=str(path)) from error
+    if not isinstance(about, dict) or "format" not in about:
+        raise _damaged(path)
+    return about
+
+
+def _damaged(path: Path) -> ConfigError:
+    return ConfigError("lake.json is damaged", place=str(path), remedy='Write {"format": 1} into it, or name another lake')
+
+
+def _check_format(root: Path) -> None:
+    path = root / "lake.json"
+    found = _about(root)["format"]
     if not isinstance(found, int) or found > FORMAT:
         raise ConfigError(
             f"the lake has format {found}, and this release reads up to {FORMAT}", place=str(path), remedy="Use a newer release of raydex"

@@ -16,8 +16,11 @@ import sys
 from functools import lru_cache
 from typing import Literal
 
+from raydex.ir.errors import StoreError
+
 Isolation = Literal["namespace", "audit hook"]
 
+SECONDS = 60
 CLONE_NEWUSER = 0x10000000
 CLONE_NEWNET = 0x40000000
 REFUSED = frozenset(
@@ -46,8 +49,15 @@ def leave_network(*, namespace: bool = True) -> Isolation:
 
 @lru_cache(maxsize=1)
 def network_isolation() -> Isolation:
-    """What `leave_network` gives on this machine; found out in a process of its own, this one keeps its network."""
-    done = subprocess.run([sys.executable, "-P", "-m", "raydex.cluster.netless"], capture_output=True, text=True, timeout=60, check=True)
+    """What `leave_network` gives on this machine; found out in a process of its own, this one keeps its network.
+
+    Raises StoreError when that process fails or does not end.
+    """
+    command = [sys.executable, "-P", "-m", "raydex.cluster.netless"]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=True)
+    except (OSError, subprocess.SubprocessError) as error:
+        raise StoreError(f"a process without network could not be tried: {error}", remedy=f"Run {' '.join(command)}") from error
     return "namespace" if done.stdout.strip() == "namespace" else "audit hook"
 
 

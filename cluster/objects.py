@@ -1,7 +1,6 @@
 """Bytes ↔ a content-addressed object store on a local folder or, by fsspec, a bucket.
 
-The invariant: an object under `cas/` has the content that its name says, or reading it fails; writing one again changes nothing. Named
-objects (artifacts) lie beside it, and no name leads out of the root.
+The invariant: an object under `cas/` has the content that its name says, or reading it fails; writing one again changes nothing.
 """
 
 from __future__ import annotations
@@ -15,13 +14,12 @@ from urllib.parse import unquote, urlsplit
 
 from raydex.cluster.faults import fault_point
 from raydex.cluster.files import write_file
-from raydex.ir.errors import CapacityError, ConfigError, InputError, StoreError
+from raydex.ir.errors import CapacityError, ConfigError, StoreError
 from raydex.ir.ids import content_hash as hash_bytes
 
 SCHEME = "cas:"
+RESTORE = "Bring it back from a copy, or copy the file that it came from there, if that has not changed: the name is the hash of the bytes"
 _HASH = re.compile(r"[0-9a-f]{64}")
-NAME_BYTES = 1024
-PART_BYTES = 255
 
 
 class ObjectStore:
@@ -54,39 +52,13 @@ class ObjectStore:
             raise StoreError(
                 f"the object has other content than its name says ({len(data)} bytes)",
                 place=self.files.place(_key(content_hash)),
-                remedy="Delete it and index the file that it came from again",
+                remedy=RESTORE,
             )
         return data
 
     def exists(self, cas_uri: str) -> bool:
         """Whether there is an object of that name; its content is not checked."""
         return self.files.size(_key(cas_uri.removeprefix(SCHEME))) is not None
-
-    def put_named(self, name: str, data: bytes, *, durable: bool = False) -> str:
-        """Keeps an artifact under a POSIX name such as `artifacts/<document>/<name>.json`, in place of an older one; returns its name.
-
-        Raises InputError for a name that leads out of the root or that a file system would not take.
-        """
-        self.files.write(check_name(name), data, durable)
-        return name
-
-    def get_named(self, name: str) -> bytes:
-        """The artifact's bytes. Raises StoreError when it is absent, InputError for a bad name."""
-        return self.files.read(check_name(name))
-
-
-def check_name(name: str) -> str:
-    """The name itself. Raises InputError unless it is relative, plain, short enough, and outside `cas/`."""
-    parts = name.split("/")
-    bad = (
-        any(part in ("", ".", "..") or len(part.encode("utf-8", "replace")) > PART_BYTES for part in parts)
-        or len(name.encode("utf-8", "replace")) > NAME_BYTES
-        or any(ord(sign) < 32 or sign in "\\\x7f" or 0xD800 <= ord(sign) < 0xE000 for sign in name)
-        or parts[0] == "cas"
-    )
-    if bad:
-        raise InputError(f"{name[:200]!r} cannot name an object", remedy="Use a relative path of plain names, not under cas/")
-    return name
 
 
 def _open_store(uri: str, options: dict[str, Any]) -> ObjectStore:
@@ -142,7 +114,7 @@ class _Local:
         if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
             return CapacityError(f"the disk is full: {error.strerror}", place=self.place(key), remedy="Free disk space and run again")
         if isinstance(error, FileNotFoundError):
-            return StoreError("there is no such object", place=self.place(key), remedy="Index the file that it came from again")
+            return StoreError("there is no such object", place=self.place(key), remedy=RESTORE)
         return StoreError(f"the object store failed: {error.strerror or error}", place=self.place(key))
 
 
@@ -176,7 +148,7 @@ class _Remote:
         try:
             return bytes(self.disk.cat_file(self.place(key)))
         except FileNotFoundError as error:
-            raise StoreError("there is no such object", place=self.place(key), remedy="Index the file that it came from again") from error
+            raise StoreError("there is no such object", place=self.place(key), remedy=RESTORE) from error
         except self.errors as error:
             raise self._failed(key, error) from error
 

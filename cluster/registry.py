@@ -1,6 +1,7 @@
 """The registry of documents (seed 5): status, runs and status history in SQLite by default, PostgreSQL by URL, one SQLAlchemy schema.
 
-The registry is the truth about documents' metadata; whether something is *indexed* only the stores can say, so lists merge both.
+The registry is the truth about documents' metadata; whether something is *indexed* only the stores can say, so lists merge both. Several
+lakes may share one database: every row of `documents` names its lake, and nothing is read, written or deleted but one lake's rows.
 """
 
 from __future__ import annotations
@@ -13,16 +14,17 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from raydex.ir.errors import StoreError
+from raydex.ir.errors import ConfigError, StoreError
 
-STATUSES = ("stored", "parsed", "indexed", "failed")
 BATCH = 1_000
+URL_REMEDY = "Write it as sqlite:///FILE or postgresql+DRIVER://USER@HOST/NAME, with the driver installed"
 
 metadata = sa.MetaData()
 
 documents = sa.Table(
     "documents",
     metadata,
+    sa.Column("lake_id", sa.String(64), primary_key=True),
     sa.Column("doc_id", sa.String(64), primary_key=True),
     sa.Column("doc_name", sa.Text, nullable=False),
     sa.Column("source_name", sa.Text, nullable=False),
@@ -43,6 +45,7 @@ runs = sa.Table(
     sa.Column("run_id", sa.String(64), primary_key=True),
     sa.Column("started_at", sa.DateTime(timezone=True), nullable=False),
     sa.Column("generation", sa.Integer, nullable=False),
+    sa.Column("lake_id", sa.String(64), nullable=False, server_default=""),
 )
 
 history = sa.Table(
@@ -73,15 +76,26 @@ class DocumentStatus:
 
 
 @contextmanager
-def open_registry(url: str, *, read_only: bool = False) -> Iterator[sa.Engine]:
-    """Engine of a registry; a writer makes the schema. `url`: SQLAlchemy URL. StoreError when it cannot be reached."""
+def open_registry(url: str, lake_id: str = "", *, read_only: bool = False) -> Iterator[Registry]:
+    """The registry of one lake; a writer makes the schema, and gives that of an older release its new columns. `url`: SQLAlchemy URL.
+    Without a lake the database is only asked whether it answers.
+
+    Raises StoreError when it cannot be reached, ConfigError for what is no URL or a driver that is not installed.
+    """
     if read_only and url.startswith("sqlite:///"):
         url = f"sqlite:///file:{url.removeprefix('sqlite:///')}?mode=ro&immutable=0&uri=true"
-    engine = sa.create_engine(url)
     try:
-        if not read_only:
-            metadata.create_all(engine)
-        yield engine
+        engine = sa.create_engine(url)
+    except (sa.exc.ArgumentError, sa.exc.NoSuchModuleError, ImportError) as error:
+        raise ConfigError(f"the registry's URL cannot be used: {error}", place="stores.registry", remedy=URL_REMEDY) from error
+    try:
+        if read_only or not lake_id:
+            engine.connect().close()
+        else:
+            with engine.begin() as connection:
+                _migrate(connection, lake_id)
+                metadata.create_all(connection)
+        yield Registry(engine, lake_id)
     except sa.exc.SQLAlchemyError as error:
         raise StoreError(
             f"the registry failed: {str(getattr(error, 'orig', None) or error).splitlines()[0]}",
@@ -92,33 +106,83 @@ def open_registry(url: str, *, read_only: bool = False) -> Iterator[sa.Engine]:
         engine.dispose()
 
 
-def record_statuses(
-    engine: sa.Engine,
-    run_id: str,
-    started_at: datetime,
-    generation: int,
-    index_name: str,
-    rows: Sequence[DocumentStatus],
-    deleted: Sequence[str],
-) -> None:
-    """Writes what a run did, in one transaction; doing it again for the same run changes nothing."""
-    with engine.begin() as connection:
-        connection.execute(sa.delete(runs).where(runs.c.run_id == run_id))
-        connection.execute(sa.insert(runs).values(run_id=run_id, started_at=started_at, generation=generation))
-        for start in range(0, len(deleted), BATCH):
-            connection.execute(sa.delete(documents).where(documents.c.doc_id.in_(deleted[start : start + BATCH])))
-        for start in range(0, len(rows), BATCH):
-            part = rows[start : start + BATCH]
-            ids = [row.doc_id for row in part]
-            connection.execute(sa.delete(documents).where(documents.c.doc_id.in_(ids)))
-            connection.execute(sa.insert(documents), [_document(row, run_id, started_at, index_name) for row in part])
-            connection.execute(sa.delete(history).where(history.c.doc_id.in_(ids), history.c.run_id == run_id))
-            steps = [
-                {"doc_id": row.doc_id, "run_id": run_id, "status": status, "changed_at": started_at}
-                for row in part
-                for status in row.reached
-            ]
-            connection.execute(sa.insert(history), steps)
+def without_password(url: str) -> str:
+    """The URL as it may be kept; "" stays "". Raises ConfigError for what is no URL."""
+    try:
+        if not url:
+            return ""
+        parsed = sa.engine.make_url(url)._replace(password=None)
+        return parsed.difference_update_query(["password", "sslpassword"]).render_as_string()
+    except sa.exc.ArgumentError as error:
+        raise ConfigError(f"the registry's URL cannot be used: {error}", place="stores.registry", remedy=URL_REMEDY) from error
+
+
+class Registry:
+    """The rows of one lake in an open database."""
+
+    def __init__(self, engine: sa.Engine, lake_id: str) -> None:
+        self.engine = engine
+        self.lake_id = lake_id
+
+    def record_statuses(
+        self, run_id: str, started_at: datetime, generation: int, index_name: str, rows: Sequence[DocumentStatus], deleted: Sequence[str]
+    ) -> None:
+        """Writes what a run did, in one transaction; doing it again for the same run changes nothing."""
+        own = documents.c.lake_id == self.lake_id
+        with self.engine.begin() as connection:
+            connection.execute(sa.delete(runs).where(runs.c.run_id == run_id))
+            connection.execute(sa.insert(runs).values(run_id=run_id, started_at=started_at, generation=generation, lake_id=self.lake_id))
+            for start in range(0, len(deleted), BATCH):
+                connection.execute(sa.delete(documents).where(own, documents.c.doc_id.in_(deleted[start : start + BATCH])))
+            for start in range(0, len(rows), BATCH):
+                part = rows[start : start + BATCH]
+                ids = [row.doc_id for row in part]
+                connection.execute(sa.delete(documents).where(own, documents.c.doc_id.in_(ids)))
+                values = [{"lake_id": self.lake_id, **_document(row, run_id, started_at, index_name)} for row in part]
+                connection.execute(sa.insert(documents), values)
+                connection.execute(sa.delete(history).where(history.c.doc_id.in_(ids), history.c.run_id == run_id))
+                steps = [
+                    {"doc_id": row.doc_id, "run_id": run_id, "status": status, "changed_at": started_at}
+                    for row in part
+                    for status in row.reached
+                ]
+                connection.execute(sa.insert(history), steps)
+
+    def load_documents(self) -> list[dict[str, Any]]:
+        """All documents of the lake, by source and path."""
+        names = [column.name for column in documents.columns if column.name != "lake_id"]
+        query = sa.select(*(documents.c[name] for name in names)).order_by(documents.c.source_name, documents.c.path)
+        with self.engine.connect() as connection:
+            if "lake_id" in _columns(connection, documents):  # a registry that no run of this release has opened is one lake's
+                query = query.where(documents.c.lake_id == self.lake_id)
+            return [dict(row._mapping) for row in connection.execute(query)]
+
+    def document_ids(self) -> set[str]:
+        with self.engine.connect() as connection:
+            return set(connection.execute(sa.select(documents.c.doc_id).where(documents.c.lake_id == self.lake_id)).scalars())
+
+
+def _columns(connection: sa.Connection, table: sa.Table) -> set[str]:
+    """Names of the columns that the database's own table has; none where it is not there."""
+    inspector = sa.inspect(connection)
+    return {column["name"] for column in inspector.get_columns(table.name)} if inspector.has_table(table.name) else set()
+
+
+def _migrate(connection: sa.Connection, lake_id: str) -> None:
+    """Tables of a release without `lake_id`: the rows become this lake's, which then lets go of those that its ledger does not know."""
+    held = _columns(connection, documents)
+    if held and "lake_id" not in held:
+        spare = documents.to_metadata(sa.MetaData(), name="documents_by_lake")
+        spare.drop(connection, checkfirst=True)
+        spare.create(connection)
+        names = [column.name for column in documents.columns if column.name in held]
+        rows = sa.select(sa.literal(lake_id), *(documents.c[name] for name in names))
+        connection.execute(sa.insert(spare).from_select(["lake_id", *names], rows))
+        documents.drop(connection)
+        connection.execute(sa.DDL(f"ALTER TABLE {spare.name} RENAME TO {documents.name}"))
+    held = _columns(connection, runs)
+    if held and "lake_id" not in held:
+        connection.execute(sa.DDL(f"ALTER TABLE {runs.name} ADD COLUMN lake_id VARCHAR(64) DEFAULT '' NOT NULL"))
 
 
 def _document(row: DocumentStatus, run_id: str, started_at: datetime, index_name: str) -> dict[str, Any]:
@@ -136,15 +200,3 @@ def _document(row: DocumentStatus, run_id: str, started_at: datetime, index_name
         "run_id": run_id,
         "updated_at": started_at,
     }
-
-
-def load_documents(engine: sa.Engine) -> list[dict[str, Any]]:
-    """All documents of the registry, by source and path."""
-    with engine.connect() as connection:
-        query = sa.select(documents).order_by(documents.c.source_name, documents.c.path)
-        return [dict(row._mapping) for row in connection.execute(query)]
-
-
-def document_ids(engine: sa.Engine) -> set[str]:
-    with engine.connect() as connection:
-        return set(connection.execute(sa.select(documents.c.doc_id)).scalars())

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -31,7 +31,6 @@ class Stage:
     gpus: float = 0.0
     batch_size: int = 64
     workers: tuple[int, int] = (1, 1)
-    environment: dict[str, str] = field(default_factory=dict)
 
 
 def run_stages(rows: list[pa.Table], stages: tuple[Stage, ...]) -> Iterator[pa.Table]:
@@ -58,7 +57,6 @@ def run_stages(rows: list[pa.Table], stages: tuple[Stage, ...]) -> Iterator[pa.T
                 num_cpus=stage.cpus,
                 num_gpus=stage.gpus or None,
                 compute=ray.data.ActorPoolStrategy(min_size=stage.workers[0], max_size=stage.workers[1]),
-                runtime_env={"env_vars": stage.environment} if stage.environment else None,
                 max_restarts=-1,
                 max_task_retries=RETRIES,
             )

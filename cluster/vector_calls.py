@@ -20,10 +20,11 @@ CALL_TIMEOUT_S = 120.0
 # these wait for the store's own work on all rows of a collection
 LONG_CALLS = ("flush", "load_collection", "create_collection")
 LONG_TIMEOUT_S = 3_600.0
+RESUME = "Nothing is lost: once the store answers, run the same command again"
 RETRYABLE_STATUS = ("UNAVAILABLE", "DEADLINE_EXCEEDED", "ABORTED", "RESOURCE_EXHAUSTED", "UNKNOWN")
 
 
-def call(method: Callable[..., Any], arguments: dict[str, Any], *, place: str, attempts: int = ATTEMPTS) -> Any:
+def call(method: Callable[..., Any], arguments: dict[str, Any], *, place: str, attempts: int = ATTEMPTS, remedy: str = RESUME) -> Any:
     """The method's answer; a transport error is tried again with a growing pause. Raises StoreError with the last error."""
     import grpc
     from pymilvus.exceptions import MilvusException
@@ -39,7 +40,7 @@ def call(method: Callable[..., Any], arguments: dict[str, Any], *, place: str, a
                 raise StoreError(
                     f"{name} failed after {attempt} of {attempts} attempts: {_short(error)}",
                     place=place,
-                    remedy="Nothing is lost: once the store answers, run the same command again",
+                    remedy=remedy,
                 ) from error
         time.sleep(FIRST_PAUSE_S * 2 ** (attempt - 1))
     raise AssertionError("not reached")

@@ -12,19 +12,19 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 from raydex.cluster.store_lock import Busy, StoreLock
-from raydex.cluster.vector_calls import call, literals
+from raydex.cluster.vector_calls import RESUME, call, literals
 from raydex.cluster.vector_rows import DOC_ID_BYTES, METADATA_BYTES, SECTION_PATH_BYTES, TEXT_BYTES, RowFailure, Rows, checked_rows
 from raydex.ir.errors import ConfigError, StoreError
 from raydex.ir.ids import digest
 
-__all__ = ["Busy", "Hit", "LoadResult", "VectorStore", "collection_name"]
+__all__ = ["Busy", "Hit", "LoadResult", "VectorStore", "collection_name", "collection_prefix", "holds_collection"]
 
 SCHEMA_VERSION = "1"
 METRIC = "COSINE"
@@ -36,6 +36,7 @@ PAGE_ROWS = 16_384
 LOCK_WAIT_S = 2.0
 VERSION_MARK = "#"
 MODEL_PROPERTY = "raydex.model"
+REBUILD = "Run the same command again; if this comes back, delete the store: `raydex index` then loads it anew from the tables"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,15 +49,11 @@ class Hit:
 
 @dataclass(slots=True)
 class LoadResult:
-    """`inserted` rows written, `unchanged` already there as they are, `closed` no longer shown; `failed` cost only themselves.
-
-    `undone` counts leftovers of an earlier try that this load took back.
-    """
+    """`inserted` rows written, `unchanged` already there as they are, `closed` no longer shown; `failed` cost only themselves."""
 
     inserted: int = 0
     unchanged: int = 0
     closed: int = 0
-    undone: int = 0
     failed: list[RowFailure] = field(default_factory=list)
 
 
@@ -79,9 +76,20 @@ class Leftovers:
         return self.versions.pop(chunk_id, None)
 
 
-def collection_name(model_fingerprint: str, dimension: int) -> str:
-    """One collection a (model, schema) fingerprint (contracts 14)."""
-    return f"raydex_{digest(model_fingerprint, SCHEMA_VERSION)[:16]}_{dimension}"
+def collection_prefix(lake_id: str) -> str:
+    """How the names of all collections of one lake begin, and of no other's."""
+    return f"raydex_{lake_id}_"
+
+
+def collection_name(lake_id: str, model_fingerprint: str, dimension: int) -> str:
+    """One collection a lake and (model, schema) fingerprint (contracts 14): lakes that share a server never touch each other's rows."""
+    return f"{collection_prefix(lake_id)}{digest(model_fingerprint, SCHEMA_VERSION)[:16]}_{dimension}"
+
+
+def holds_collection(path: str, collection: str) -> bool:
+    """Whether an embedded store holds the collection, by what lies on the disk: its engine would first read every row into memory."""
+    place = Path(path)
+    return place.is_file() or (place / "collections" / collection).is_dir()
 
 
 class VectorStore:
@@ -110,6 +118,7 @@ class VectorStore:
         self.embedded = "://" not in self.uri
         if self.embedded and not self.uri.endswith(".db"):
             raise ConfigError(f"the path of a vector store ends in .db, not {self.uri!r}", remedy="Rename it or give a server's URI")
+        self._remedy = REBUILD if self.embedded else RESUME
         self._token = token
         self._index = index
         self._lock = StoreLock(f"{self.uri}.lock", wait_s) if self.embedded else None
@@ -150,6 +159,10 @@ class VectorStore:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self.close()
 
+    @property
+    def has_collection(self) -> bool:
+        return self._ready
+
     def load(self, generation: int, added: Iterable[Rows], removed_ids: Iterable[str], base: int | None = None) -> LoadResult:
         """Shows at `generation` what `base` (last loaded generation, by default the one before) shows, less `removed_ids`, plus `added`.
 
@@ -169,7 +182,7 @@ class VectorStore:
                 self._remove(keys, generation, base, leftovers, result)
         for rows in self._batches(added, result):
             self._add(rows, generation, base, fresh, leftovers, result)
-        self._undo(leftovers, result)
+        self._undo(leftovers)
         self._call("flush")
         return result
 
@@ -216,6 +229,21 @@ class VectorStore:
             limit += len(found) - len(best)
         return [Hit(key, score) for key, score in sorted(best.items(), key=lambda item: (-item[1], item[0]))][:k]
 
+    def sample(self, generation: int, count: int) -> dict[str, list[float]]:
+        """Chunk id → vector of `count` rows that are visible at `generation`, or of all where there are fewer; whichever come first."""
+        found = self._call("query", filter=_visible(generation), output_fields=["id", "embedding"], limit=count)
+        return {_chunk_id(row["id"]): list(map(float, row["embedding"])) for row in found}
+
+    def drop_collections(self, prefix: str, kept: Collection[str]) -> list[str]:
+        """Drops the collections whose name begins with `prefix` and is not in `kept`; returns their names."""
+        if self._client is None:
+            return []
+        found = sorted(call(self._client.list_collections, {}, place=self.uri))
+        stale = [name for name in found if name.startswith(prefix) and name not in kept and name != self.collection]
+        for name in stale:
+            call(self._client.drop_collection, {"collection_name": name}, place=self.uri)
+        return stale
+
     def gc(self, below_generation: int) -> int:
         """Deletes the rows that no generation from `below_generation` on shows; returns their number."""
         keys = [row["id"] for row in self._listed(f"gen_to <= {below_generation:d}", ["id"])]
@@ -233,7 +261,7 @@ class VectorStore:
         try:
             self._client = MilvusClient(self.uri, token=self._token)
         except (MilvusException, OSError) as error:
-            raise StoreError(f"the vector store did not open: {error}", place=self.uri, remedy="Check the path or the server") from error
+            raise StoreError(f"the vector store did not open: {error}", place=self.uri, remedy=self._remedy) from error
 
     def _ensure_collection(self) -> None:
         if self._lock is not None and not self._lock.held:
@@ -294,7 +322,7 @@ class VectorStore:
     def _call(self, name: str, **arguments: Any) -> Any:
         if self._client is None:
             raise StoreError("no vector store is open there", place=self.uri, remedy="Run `raydex index` to load one")
-        return call(getattr(self._client, name), {"collection_name": self.collection, **arguments}, place=self.uri)
+        return call(getattr(self._client, name), {"collection_name": self.collection, **arguments}, place=self.uri, remedy=self._remedy)
 
     def _is_empty(self) -> bool:
         return not self._call("query", filter="gen_from >= 0", output_fields=["id"], limit=1)
@@ -391,7 +419,7 @@ class VectorStore:
                 found.live.add(key)
         return found
 
-    def _undo(self, left: Leftovers, result: LoadResult) -> None:
+    def _undo(self, left: Leftovers) -> None:
         """Takes back what earlier loads above the base wrote and this one did not: older versions and closed rows are live again."""
         restored = {version: key for key, version in left.versions.items()}
         for versions in _groups(restored, BATCH_ROWS):
@@ -399,7 +427,6 @@ class VectorStore:
             self._write(copies)
         self._delete([*restored, *left.doomed, *(key for key in left.live if key not in left.versions)])
         self._update([{"id": key, "gen_to": OPEN_END} for key in left.closed if key not in left.versions])
-        result.undone = len(left.live | left.closed | left.versions.keys())
 
     def _rows(self, keys: list[str], fields: list[str]) -> dict[str, dict[str, Any]]:
         found: dict[str, dict[str, Any]] = {}

@@ -49,8 +49,6 @@ class LimitSettings(Section):
     symbols: int = Field(default=Limits().symbols, gt=0)
     depth: int = Field(default=Limits().depth, gt=0)
     pages: int = Field(default=Limits().pages, gt=0)
-    stream_bytes: int = Field(default=Limits().stream_bytes, gt=0)
-    image_pixels: int = Field(default=Limits().image_pixels, gt=0)
     seconds: float = Field(default=Limits().seconds, gt=0)
     memory_bytes: int = Field(default=Limits().memory_bytes, gt=0)
     attempts: int = Field(default=Limits().attempts, ge=1)
@@ -68,18 +66,21 @@ class ChunkSettings(Section):
 
 
 class EmbedSettings(Section):
-    """`model`: minilm (packaged), a sentence-transformers name or path, or none. `base_url`: an OpenAI-compatible server takes the text."""
+    """`model`: minilm (packaged), a sentence-transformers name or path, or none. `base_url`: an OpenAI-compatible server takes the text.
+    `device` auto is CUDA where the stage has GPUs. `partial` lets a run change the model of some sources: search misses the others until
+    they are indexed too."""
 
     model: str = "minilm"
+    partial: bool = False
     base_url: str = ""
     api_key_env: str = ""
-    device: str = "cpu"
+    device: str = "auto"
     batch_size: int = Field(default=64, ge=1)
     threads: int = Field(default=0, ge=0)
 
 
 class StageSettings(Section):
-    """One stage's actors: how many (0 = as many as the cluster's CPUs allow), what each takes, rows a batch, seconds a batch."""
+    """One stage's actors: how many (0 = as many as the cluster's CPUs allow), CPUs and GPUs of each, rows a batch."""
 
     workers: int = Field(default=0, ge=0)
     cpus: float = Field(default=1.0, ge=0.0)
@@ -121,7 +122,8 @@ class SparkSettings(Section):
 
 
 class StoreSettings(Section):
-    """`vectors`: URI of a Milvus server, `registry`: SQLAlchemy URL; empty means the embedded file under the lake."""
+    """`vectors`: URI of a Milvus server, `registry`: SQLAlchemy URL; empty means the embedded file under the lake. Tables and stores
+    keep what the newest `keep_generations` complete generations show."""
 
     vectors: str = ""
     registry: str = ""

@@ -1,13 +1,16 @@
 """`raydex`: the command line. Each command is thin: it reads its options, calls one function, and prints for people or as `--json`.
 
-Exit codes (contracts 20): 0 done; 1 new rejects in this run; 2 configuration or usage; 3 an engine, store or lock failed; 130/143 by
-signal, resumable. Heavy packages are imported inside the commands, so that the start stays under a second.
+Exit codes (contracts 20): 0 done; 1 new rejects in this run, unsupported types and old ones only with `--strict`; 2 configuration or
+usage; 3 an engine, store or lock failed; 130/143 by signal, resumable. Heavy packages are imported inside the commands, so that the start
+stays under a second.
 """
 
 from __future__ import annotations
 
 import signal
 import sys
+import traceback
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -23,6 +26,8 @@ app = typer.Typer(
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 LakeDir = Annotated[Path, typer.Option("--lake", envvar="RAYDEX_LAKE", help="Folder of the lake.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")]
+Strict = Annotated[bool, typer.Option("--strict", help="Unsupported types and old rejects also exit 1.")]
 ConfigFile = Annotated[Path | None, typer.Option("-c", "--config", help="YAML file; unknown keys are errors.")]
 
 
@@ -37,9 +42,9 @@ def index(
     commit: Annotated[str | None, typer.Option(help="Commit, instead of what git says.")] = None,
     allow_empty: Annotated[bool, typer.Option(help="Let a source that lists nothing delete its records.")] = False,
     max_delete_share: Annotated[float | None, typer.Option(help="Stop when more than this share would be deleted.", min=0, max=1)] = None,
-    strict: Annotated[bool, typer.Option(help="Unsupported types and old rejects also exit 1.")] = False,
+    strict: Strict = False,
     json: Json = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
+    quiet: Quiet = False,
 ) -> None:
     """Index sources into a lake: only what changed is touched, a killed run continues."""
     from raydex.configs.settings import load_settings
@@ -68,15 +73,15 @@ def retry(
     lake: LakeDir,
     config: ConfigFile = None,
     reject_class: Annotated[str | None, typer.Option("--class", help="Only rejects of this class.")] = None,
+    strict: Strict = False,
     json: Json = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
+    quiet: Quiet = False,
 ) -> None:
-    """Run the dead letters again, and nothing else."""
-    from raydex.configs.settings import load_settings
+    """Run the dead letters again, and nothing else; without -c as the last run was configured."""
     from raydex.jobs.retry import retry as run_retry
 
-    summary = run_retry(lake, load_settings(config), reject_class, progress=not quiet, say=_say(quiet))
-    _finish_run(summary, json, False)
+    summary = run_retry(lake, _settings(config, lake), reject_class, progress=not quiet, say=_say(quiet))
+    _finish_run(summary, json, strict)
 
 
 def _finish_run(summary: dict[str, Any], json: bool, strict: bool) -> None:
@@ -86,15 +91,29 @@ def _finish_run(summary: dict[str, Any], json: bool, strict: bool) -> None:
         print_json(summary)
     else:
         print_summary(summary)
-    fresh = {name: count for name, count in summary["rejects"].items() if name != "unsupported_media_type"}
-    if fresh or (strict and summary["records"]["rejected"]):
+    _exit_by_rejects(summary["rejects"], strict and summary["records"]["rejected"] > 0)
+
+
+def _exit_by_rejects(classes: Iterable[str], also: bool) -> None:
+    """Exit code 1 when a reject is of another class than an unsupported type, or `also` (contracts 20)."""
+    if also or any(name != "unsupported_media_type" for name in classes):
         raise typer.Exit(1)
+
+
+def _settings(config: Path | None, lake: Path) -> Any:
+    """What -c says, else the configuration of the lake's last run."""
+    from raydex.cluster.lake import Lake
+    from raydex.configs.settings import load_settings
+    from raydex.jobs.last_settings import settings_of_last_run
+
+    return load_settings(config) if config else settings_of_last_run(Lake.open(lake))
 
 
 @app.command()
 def parse(
     file: Annotated[Path, typer.Argument(help="File to parse.")],
     config: ConfigFile = None,
+    strict: Strict = False,
     json: Json = False,
 ) -> None:
     """IR of one file: no lake, no Ray."""
@@ -107,8 +126,7 @@ def parse(
         print_json(parsed)
     else:
         print_parsed(parsed)
-    if parsed["rejects"]:
-        raise typer.Exit(1)
+    _exit_by_rejects((reject["class"] for reject in parsed["rejects"]), strict and bool(parsed["rejects"]))
 
 
 @app.command()
@@ -117,6 +135,7 @@ def chunk(
     config: ConfigFile = None,
     strategy: Annotated[str | None, typer.Option(help="Chunking strategy.")] = None,
     max_tokens: Annotated[int | None, typer.Option(help="Token limit of the embedded text.", min=16)] = None,
+    strict: Strict = False,
     json: Json = False,
 ) -> None:
     """Chunks of one file: no lake, no Ray."""
@@ -129,8 +148,7 @@ def chunk(
         print_json(result)
     else:
         print_chunks(result)
-    if result["rejects"]:
-        raise typer.Exit(1)
+    _exit_by_rejects((reject["class"] for reject in result["rejects"]), strict and bool(result["rejects"]))
 
 
 @app.command()
@@ -166,12 +184,12 @@ def status(lake: LakeDir, json: Json = False) -> None:
 
 
 @app.command()
-def documents(lake: LakeDir, json: Json = False) -> None:
-    """Documents with the index as truth: what the stores hold, merged with what the registry says."""
+def documents(lake: LakeDir, config: ConfigFile = None, json: Json = False) -> None:
+    """Documents with the index as truth: what the stores hold, merged with what the registry says (-c: its address)."""
     from raydex.jobs.documents import list_documents
     from raydex.jobs.render import print_documents, print_json
 
-    result = list_documents(lake)
+    result = list_documents(lake, _settings(config, lake).stores.registry)
     if json:
         print_json(result)
     else:
@@ -213,8 +231,6 @@ def path(
         print_json(result)
     else:
         print_path(result)
-    if not result["paths"]:
-        raise typer.Exit(1)
 
 
 @app.command()
@@ -269,13 +285,16 @@ def report(
 
 @app.command()
 def doctor(
-    json: Json = False, fetch: Annotated[bool, typer.Option("--fetch", help="Also fetch what is missing (Spark's jars).")] = False
+    config: ConfigFile = None,
+    json: Json = False,
+    fetch: Annotated[bool, typer.Option("--fetch", help="Also fetch what is missing (Spark's jars).")] = False,
 ) -> None:
-    """Check Java, jars, models, GPUs, stores, isolation; every problem comes with its remedy."""
+    """Check what a run with this configuration needs (Java, jars, model, GPUs, stores, isolation); every problem comes with its remedy."""
+    from raydex.configs.settings import load_settings
     from raydex.jobs.doctor import examine
     from raydex.jobs.render import print_doctor, print_json
 
-    result = examine(fetch=fetch)
+    result = examine(load_settings(config), fetch=fetch)
     if json:
         print_json(result)
     else:
@@ -315,26 +334,40 @@ def _stop(signum: int, _frame: object) -> None:
     raise Stopped(signum)
 
 
-def main() -> None:
-    """Entry point: turns errors and signals into messages and exit codes."""
-    from raydex.ir.errors import RaydexError
+def run(arguments: list[str]) -> int:
+    """Runs one command and returns its exit code; errors become messages, a defect also its traceback."""
+    from raydex.jobs.failures import UnforeseenError, as_failure
 
+    try:
+        app(arguments, prog_name="raydex", standalone_mode=True)
+    except SystemExit as stop:
+        if stop.code != signal.SIGTERM:
+            return int(stop.code or 0)
+        return _stopped(128 + signal.SIGTERM)  # while Ray starts, its own handler turns SIGTERM into an exit with the bare number
+    except Stopped as stopped:
+        return _stopped(stopped.code)
+    except BrokenPipeError:
+        sys.stderr.close()  # whoever read our output has gone
+        return 0
+    except Exception as error:  # noqa: BLE001 - the last place where an exception can become an exit code
+        failure = as_failure(error)
+        if isinstance(failure, UnforeseenError):
+            traceback.print_exception(error)
+        sys.stderr.write(f"raydex: {failure}\n")
+        return failure.exit_code
+    return 0
+
+
+def _stopped(code: int) -> int:
+    sys.stderr.write("raydex: stopped; run the same command again to go on\n")
+    return code
+
+
+def main() -> None:
+    """Entry point."""
     for signum in (signal.SIGINT, signal.SIGTERM):
         signal.signal(signum, _stop)
-    try:
-        app()
-    except RaydexError as error:
-        sys.stderr.write(f"raydex: {error}\n")
-        sys.exit(error.exit_code)
-    except Stopped as stopped:
-        sys.stderr.write("raydex: stopped; run the same command again to go on\n")
-        sys.exit(stopped.code)
-    except SystemExit as stop:
-        # while Ray starts, its own handler turns SIGTERM into an exit with the bare number
-        sys.exit(128 + signal.SIGTERM if stop.code == signal.SIGTERM else stop.code)
-    except BrokenPipeError:
-        sys.stderr.close()
-        sys.exit(0)
+    sys.exit(run(sys.argv[1:]))
 
 
 if __name__ == "__main__":

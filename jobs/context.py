@@ -10,13 +10,14 @@ import orjson
 from raydex.configs.settings import Settings
 from raydex.ir.ids import digest
 from raydex.ir.rows import Stamp
+from raydex.kernels.chunk import CHUNK_VERSION
 from raydex.kernels.embed import embedding_identity
 from raydex.kernels.parse import PARSER_VERSION
 from raydex.kernels.tokens import tokenizer_identity
 
-CHUNK_VERSION = "1"  # of this stage; that of the kernel is `kernels.chunk.CHUNK_VERSION`
+CHUNK_STAGE_VERSION = "1"  # of what the stage does around the kernel
 EMBED_VERSION = "1"
-PROJECT_VERSION = "1"
+PROJECT_VERSION = "2"
 STAGES = ("parse", "chunk", "embed")
 
 
@@ -53,7 +54,7 @@ def stage_fingerprints(settings: Settings) -> dict[str, str]:
     keep = f"keep_originals={settings.objects.keep_originals}"
     return {
         "parse": digest("parse", PARSER_VERSION, limits, keep)[:16],
-        "chunk": digest("chunk", CHUNK_VERSION, chunk, tokenizer)[:16],
+        "chunk": digest("chunk", CHUNK_STAGE_VERSION, CHUNK_VERSION, chunk, tokenizer)[:16],
         "embed": digest("embed", EMBED_VERSION, model)[:16],
         "project": digest("project", PROJECT_VERSION)[:16],
     }

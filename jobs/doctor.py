@@ -1,9 +1,14 @@
-"""`raydex doctor`: is everything there that a run needs, and if not, what to do about it."""
+"""`raydex doctor`: is everything there that a run with this configuration needs, and if not, what to do about it.
+
+Stores are opened, used and closed: embedded ones in a folder of their own that is removed again, servers under a name that no lake has.
+The invariant: every check ends in a finding, whatever it meets.
+"""
 
 from __future__ import annotations
 
 import os
 import shutil
+import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
@@ -12,7 +17,11 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from raydex.ir.errors import RaydexError
+from raydex.configs.settings import Settings
+from raydex.ir.errors import ConfigError
+from raydex.jobs.failures import as_failure
+
+SMI_SECONDS = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,30 +34,34 @@ class Finding:
     remedy: str = ""
 
 
-def examine(*, fetch: bool = False) -> dict[str, Any]:
-    """{ok, findings}: ok is False when something is missing that a run needs."""
-    checks: tuple[Callable[[], Finding], ...] = (
-        check_python,
-        check_java,
-        lambda: check_jars(fetch),
-        check_model,
-        check_gpus,
-        check_vectors,
-        check_graph,
-        check_isolation,
-        check_memory,
-        check_git,
-    )
-    findings = [_guarded(check) for check in checks]
+def examine(settings: Settings, *, fetch: bool = False) -> dict[str, Any]:
+    """{ok, findings}: ok is False when something is missing that a run needs. `fetch` also fetches Spark's jars."""
+    checks: dict[str, Callable[[], Finding]] = {
+        "python": check_python,
+        "java": check_java,
+        "spark jars": lambda: check_jars(settings, fetch),
+        "embedding model": lambda: check_model(settings),
+        "gpus": lambda: check_gpus(settings),
+        "objects": lambda: check_objects(settings),
+        "vector store": lambda: check_vectors(settings),
+        "graph store": check_graph,
+        "registry": lambda: check_registry(settings),
+        "parser isolation": check_isolation,
+        "memory": check_memory,
+        "git": check_git,
+    }
+    findings = [_guarded(name, check) for name, check in checks.items()]
     return {"ok": all(f.state != "missing" for f in findings), "findings": [asdict(f) for f in findings]}
 
 
-def _guarded(check: Callable[[], Finding]) -> Finding:
+def _guarded(name: str, check: Callable[[], Finding]) -> Finding:
     try:
         return check()
-    except (RaydexError, ImportError, OSError) as error:
-        remedy = error.remedy if isinstance(error, RaydexError) else "Run ./quickstart again to set up the environment"
-        return Finding(getattr(check, "__name__", "check").replace("check_", ""), "missing", str(error), remedy)
+    except ImportError as error:
+        return Finding(name, "missing", str(error), "Run ./quickstart again to set up the environment")
+    except Exception as error:  # noqa: BLE001 - the check failed, and that is what it has to say
+        failure = as_failure(error)
+        return Finding(name, "missing", f"{failure.place}: {failure.message}" if failure.place else failure.message, failure.remedy)
 
 
 def check_python() -> Finding:
@@ -63,40 +76,98 @@ def check_java() -> Finding:
     return Finding("java", "ok", f"{java.version} in {java.home}" + (" (packaged)" if java.packaged else ""))
 
 
-def check_jars(fetch: bool) -> Finding:
-    from raydex.cluster.spark import fetch_jars, jars_ready
+def check_jars(settings: Settings, fetch: bool) -> Finding:
+    from raydex.cluster.spark import PACKAGES, SparkSettings, fetch_jars, jars_ready
 
+    wanted = SparkSettings(packages=settings.spark.packages or PACKAGES)
     if fetch:
-        fetch_jars()
-    if jars_ready():
+        fetch_jars(wanted)
+    if jars_ready(wanted):
         return Finding("spark jars", "ok", "GraphFrames and Delta are in the local cache")
     return Finding("spark jars", "note", "not fetched yet: the first projection fetches them", "raydex doctor --fetch")
 
 
-def check_model() -> Finding:
-    from raydex.kernels.embed import embedding_identity
+def check_model(settings: Settings) -> Finding:
+    """Loads the model, or asks the endpoint, and embeds a word."""
+    from raydex.kernels.embed import load_embedder
 
-    return Finding("embedding model", "ok", f"packaged, {embedding_identity('minilm')}")
+    embedder = load_embedder(settings.embed)
+    if embedder is None:
+        return Finding("embedding model", "note", "none: nothing is embedded, and there is no search", "Set embed.model")
+    vector = embedder.embed(["text"])[0]
+    where = settings.embed.base_url or embedder.device
+    return Finding("embedding model", "ok", f"{embedder.fingerprint}, {len(vector)} dimensions, {where}")
 
 
-def check_gpus() -> Finding:
+def check_gpus(settings: Settings) -> Finding:
+    wanted = {name: stage.gpus for name, stage in settings.stages if stage.gpus}
+    state, remedy = ("missing", f"Set stages.{next(iter(wanted))}.gpus: 0") if wanted else ("note", "")
     smi = shutil.which("nvidia-smi")
     if smi is None:
-        return Finding("gpus", "note", "none found: every stage runs on CPUs", "Set stages.<stage>.gpus on a machine with one")
-    import subprocess
+        return Finding("gpus", state, "none found: every stage runs on CPUs", remedy or "Set stages.<stage>.gpus on a machine with one")
+    query = [smi, "--query-gpu=name,memory.total", "--format=csv,noheader"]
+    out = subprocess.run(query, capture_output=True, text=True, timeout=SMI_SECONDS, check=False)
+    if out.returncode != 0:
+        return Finding("gpus", state, f"nvidia-smi ended with {out.returncode}: {out.stderr.strip() or out.stdout.strip()}", remedy)
+    return Finding("gpus", "ok", out.stdout.strip().replace("\n", "; "))
 
-    out = subprocess.run(
-        [smi, "--query-gpu=name,memory.total", "--format=csv,noheader"], capture_output=True, text=True, timeout=20, check=False
-    )
-    return Finding("gpus", "ok" if out.returncode == 0 else "note", out.stdout.strip().replace("\n", "; ") or out.stderr.strip())
+
+def check_objects(settings: Settings) -> Finding:
+    """Keeps an object and reads it back."""
+    from raydex.cluster.objects import ObjectStore
+    from raydex.ir.ids import content_hash
+
+    if not settings.objects.keep_originals:
+        return Finding(
+            "objects", "note", "originals are not kept: `show` and `verify` read them where they lie", "Set objects.keep_originals"
+        )
+    data = b"raydex doctor"
+    with tempfile.TemporaryDirectory() as folder:
+        store = ObjectStore(settings.objects.uri or folder)
+        store.get(store.put(data, content_hash(data)))
+    return Finding("objects", "ok", settings.objects.uri or "in the lake's folder")
 
 
-def check_vectors() -> Finding:
+def check_vectors(settings: Settings) -> Finding:
+    """A server is connected; the embedded store takes a row and finds it."""
+    from raydex.jobs import servers
+
+    if "://" in settings.stores.vectors:
+        servers.check_vectors(settings.stores.vectors)
+        return Finding("vector store", "ok", f"{settings.stores.vectors} answers, pymilvus {version('pymilvus')}")
+    from raydex.cluster.vectors import VectorStore
+
+    with tempfile.TemporaryDirectory() as folder, VectorStore(f"{folder}/vectors.db", "raydex_check", 2) as store:
+        store.load(1, [[{"id": "chk_1", "doc_id": "rec_1", "embedding": [1.0, 0.0]}]], [])
+        if [hit.chunk_id for hit in store.search([1.0, 0.0], 1, 1)] != ["chk_1"]:
+            raise ConfigError("the embedded store does not find what was put into it", remedy="Run ./quickstart again")
     return Finding("vector store", "ok", f"milvus-lite {version('milvus-lite')} (embedded), pymilvus {version('pymilvus')}")
 
 
 def check_graph() -> Finding:
+    """The embedded store is built and read."""
+    from raydex.cluster.graph_store import Marker, build_graph, open_graph
+    from raydex.ir.rows import empty_table
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "graph.lbug"
+        build_graph(path, empty_table("nodes"), empty_table("edges"), empty_table("evidence"), Marker(1, "doctor", "doctor"))
+        with open_graph(path) as graph:
+            graph.counts()
     return Finding("graph store", "ok", f"ladybug {version('ladybug')} (embedded)")
+
+
+def check_registry(settings: Settings) -> Finding:
+    from sqlalchemy.engine import make_url
+
+    from raydex.jobs import servers
+
+    if settings.stores.registry:
+        servers.check_registry(settings.stores.registry)
+        return Finding("registry", "ok", f"{make_url(settings.stores.registry).render_as_string(hide_password=True)} answers")
+    with tempfile.TemporaryDirectory() as folder:
+        servers.check_registry(f"sqlite:///{folder}/registry.db")
+    return Finding("registry", "ok", "SQLite (embedded)")
 
 
 def check_isolation() -> Finding:

@@ -6,26 +6,35 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from raydex.cluster.lake import Generation, Lake, load_ledger
-from raydex.cluster.registry import DocumentStatus, document_ids, load_documents, open_registry, record_statuses
+from raydex.cluster.registry import DocumentStatus, open_registry
 from raydex.jobs.context import RunContext
+from raydex.jobs.places import held_registry, registry_url
 from raydex.jobs.reading import Reader, open_reader
 
 
-def registry_url(lake: Lake, configured: str) -> str:
-    return configured or f"sqlite:///{lake.stores / 'registry.db'}"
-
-
 def register(lake: Lake, context: RunContext, generation: Generation, since_epoch: int) -> None:
-    """Brings the registry up to a new generation: documents of epochs after `since_epoch`, and all that are gone."""
-    ledger = load_ledger(lake)
-    counts = _rows_by_record(Reader(lake, generation), "chunks")
-    titles = {
-        row["record_id"]: row["title"] for row in Reader(lake, generation).rows("documents", columns=["record_id", "title"]).to_pylist()
-    }
-    fresh = ledger.filter(pc.greater(ledger.column("epoch"), since_epoch))
+    """Brings the registry up to a new generation: documents of epochs after `since_epoch`, those that it lacks, and all that are gone."""
+    with open_registry(registry_url(lake, context.settings.stores.registry), lake.lake_id) as registry:
+        ledger = load_ledger(lake)
+        known = registry.document_ids()
+        rows = _statuses(Reader(lake, generation), ledger, since_epoch, known)
+        gone = sorted(known - set(ledger.column("record_id").to_pylist()))
+        index_name = generation.cursors.get("vectors", {}).get("collection", "")
+        registry.record_statuses(context.run_id, context.written_at, generation.number, index_name, rows, gone)
+
+
+def _statuses(reader: Reader, ledger: pa.Table, since_epoch: int, known: set[str]) -> list[DocumentStatus]:
+    """What the ledger says of the records of epochs after `since_epoch` and of those that are not `known`."""
+    lacking = pc.invert(pc.is_in(ledger.column("record_id"), pa.array(sorted(known), pa.string())))
+    fresh = ledger.filter(pc.or_(pc.greater(ledger.column("epoch"), since_epoch), lacking))
+    if fresh.num_rows == 0:
+        return []
+    counts = _rows_by_record(reader, "chunks")
+    titles = {row["record_id"]: row["title"] for row in reader.rows("documents", columns=["record_id", "title"]).to_pylist()}
     rows = []
     for row in fresh.to_pylist():
         reached = ("stored", "failed") if row["state"] == "rejected" else ("stored", "parsed", "indexed")
@@ -42,31 +51,34 @@ def register(lake: Lake, context: RunContext, generation: Generation, since_epoc
                 reached=reached,
             )
         )
-    cursor = generation.cursors.get("vectors", {})
-    with open_registry(registry_url(lake, context.settings.stores.registry)) as engine:
-        gone = sorted(document_ids(engine) - set(ledger.column("record_id").to_pylist()))
-        record_statuses(engine, context.run_id, context.written_at, generation.number, cursor.get("collection", ""), rows, gone)
+    return rows
 
 
 def _rows_by_record(reader: Reader, name: str) -> Counter[str]:
-    table = reader.rows(name, columns=["record_id"])
+    return _by_record(reader.rows(name, columns=["record_id"]))
+
+
+def _by_record(table: pa.Table) -> Counter[str]:
     counts = table.group_by("record_id").aggregate([([], "count_all")])
     return Counter(dict(zip(counts.column("record_id").to_pylist(), counts.column("count_all").to_pylist())))
 
 
 def list_documents(root: Path, registry: str = "") -> dict[str, Any]:
-    """{documents, mismatches}: every record of the lake with chunks, vectors and state; `note` names a mismatch with the registry."""
+    """{documents, mismatches}: every record of the lake with chunks, vectors and state; `note` names a mismatch with the registry.
+
+    `registry` is its URL; without one it is where the generation was registered.
+    """
     reader = open_reader(root)
     held = vector_counts(reader)
     chunks = _rows_by_record(reader, "chunks")
-    wanted = _rows_by_record(reader, "embeddings")
+    wanted = _by_record(reader.vector_rows(["record_id"])) if "vectors" in reader.generation.cursors else Counter()
     ledger = {row["record_id"]: row for row in reader.rows("records").to_pylist()}
     titles = {row["record_id"]: row["title"] for row in reader.rows("documents", columns=["record_id", "title"]).to_pylist()}
-    url = registry_url(reader.lake, registry)
+    configured = registry or held_registry(reader.generation.cursors)
     known: dict[str, dict[str, Any]] = {}
-    if registry or Path(reader.lake.stores / "registry.db").exists():
-        with open_registry(url, read_only=True) as engine:
-            known = {row["doc_id"]: row for row in load_documents(engine)}
+    if configured or (reader.lake.stores / "registry.db").exists():
+        with open_registry(registry_url(reader.lake, configured), reader.lake.lake_id, read_only=True) as entries:
+            known = {row["doc_id"]: row for row in entries.load_documents()}
     rows = []
     for doc_id in sorted({*ledger, *known}, key=lambda i: _sort_key(ledger.get(i) or known[i])):
         record, entry = ledger.get(doc_id), known.get(doc_id)
@@ -106,14 +118,13 @@ def vector_counts(reader: Reader) -> Counter[str]:
     """record_id → vectors visible in the store; from the pinned table when the store is held by a writer."""
     from raydex.cluster.store_lock import Busy
     from raydex.cluster.vectors import VectorStore
-    from raydex.jobs.search import vector_uri
 
     cursor = reader.generation.cursors.get("vectors")
-    if cursor is None:
+    if cursor is None or not cursor["collection"]:
         return Counter()
     owners = {row["chunk_id"]: row["record_id"] for row in reader.rows("chunks", columns=["chunk_id", "record_id"]).to_pylist()}
     try:
-        with VectorStore(vector_uri(reader, cursor), cursor["collection"], cursor["dimension"]) as store:
-            return Counter(owners.get(key, "") for key in store.keys(reader.generation.number))
+        with VectorStore(reader.lake.place(cursor["uri"]), cursor["collection"], cursor["dimension"]) as store:
+            return Counter(owners.get(key, "") for key in store.keys(cursor["generation"]))
     except Busy:
-        return _rows_by_record(reader, "embeddings")
+        return _by_record(reader.vector_rows(["record_id"]))

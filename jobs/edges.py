@@ -10,17 +10,24 @@ from raydex.ir.errors import ConfigError
 from raydex.ir.kinds import CONFIDENCES, EDGE_KINDS
 from raydex.jobs.reading import open_reader
 
+EDGE_COLUMNS = ["edge_id", "source", "target", "relation", "confidence", "evidence_ids", "rules"]
+
 
 def list_edges(root: Path, relation: str | None, confidence: str | None) -> Iterator[dict[str, Any]]:
-    """Sorted by source, relation, target, then place. EXTRACTED includes VERIFIED. ConfigError for unknown words."""
+    """Sorted by source, relation, target, then place. EXTRACTED includes VERIFIED.
+
+    Raises ConfigError for unknown words, and in a generation without a projection.
+    """
     _check("relation", relation, tuple(EDGE_KINDS))
     _check("confidence", confidence, CONFIDENCES)
     reader = open_reader(root)
+    if not reader.generation.projection_hash:
+        raise ConfigError("this generation has no projected edges", place=str(root), remedy="Index with run.project on")
     names = ["node_id", "kind", "name", "qualified_name", "path"]
     nodes = {row["node_id"]: row for row in reader.rows("nodes", columns=names).to_pylist()}
     evidence = {row["evidence_id"]: row for row in reader.rows("evidence").to_pylist()}
     wanted = {"EXTRACTED": ("EXTRACTED", "VERIFIED")}.get(confidence or "", (confidence,))
-    rows = reader.rows("edges", columns=["edge_id", "source", "target", "relation", "confidence", "evidence_ids"]).to_pylist()
+    rows = reader.rows("edges", columns=EDGE_COLUMNS).to_pylist()
     rows = [row for row in rows if (not relation or row["relation"] == relation) and (not confidence or row["confidence"] in wanted)]
 
     def label(node_id: str) -> str:
@@ -30,8 +37,10 @@ def list_edges(root: Path, relation: str | None, confidence: str | None) -> Iter
     rows.sort(key=lambda row: (label(row["source"]), row["relation"], label(row["target"]), row["edge_id"]))
     for row in rows:
         source, target = nodes.get(row["source"]) or {}, nodes.get(row["target"]) or {}
-        seen = sorted((evidence[i] for i in row["evidence_ids"]), key=lambda e: (e["path"] or "", e["line"] or 0, e["evidence_id"]))
-        for item in seen:
+        pairs = zip(row["evidence_ids"], row["rules"], strict=True)
+        seen = [(evidence[identifier], rule) for identifier, rule in pairs]
+        seen.sort(key=lambda pair: (pair[0]["path"] or "", pair[0]["line"] or 0, pair[0]["evidence_id"]))
+        for item, rule in seen:
             yield {
                 "edge_id": row["edge_id"],
                 "source": row["source"],
@@ -44,7 +53,7 @@ def list_edges(root: Path, relation: str | None, confidence: str | None) -> Iter
                 "target_path": target.get("path"),
                 "relation": row["relation"],
                 "confidence": row["confidence"],
-                "rule": item["rule"],
+                "rule": rule,
                 "file": item["path"],
                 "line": item["line"],
                 "locator": item["locator"],

@@ -1,7 +1,7 @@
 """The embed stage: texts of many records → one vector a leaf chunk. The last stage: what leaves it is the receipt.
 
-Texts are pooled over the batch, known ones looked up, equal ones computed once. A failing endpoint or model costs the record its
-vectors (degraded, `embedding` missing, retryable), never its text.
+Texts are pooled over the batch, known ones looked up, equal ones computed once. A text that the model or endpoint gives no vector for
+costs the records that hold it their vectors (degraded, `embedding` missing, retryable), never their text, and no other record anything.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ import pyarrow.compute as pc
 
 from raydex.cluster.delta import read_data_file
 from raydex.cluster.faults import fault_point
-from raydex.ir.errors import InputError
 from raydex.ir.rows import to_table
 from raydex.jobs.context import RunContext
 from raydex.jobs.flow import StageClock, receipt_columns, with_columns
@@ -38,11 +37,10 @@ class EmbedWorker:
     def __init__(self, context: RunContext, board: Any = None, known: str = "") -> None:
         self.context = context
         self.board = board
-        settings = context.settings.embed
         self.known = KnownVectors(context.tables, Path(known)) if known else None
         self.cache: dict[str, np.ndarray] = {}
-        self.embedder = load_embedder(settings)
-        self.gpu = context.settings.stages.embed.gpus > 0
+        self.embedder = load_embedder(context.settings.embed, gpus=context.settings.stages.embed.gpus)
+        self.gpu = self.embedder is not None and self.embedder.device not in ("", "cpu")
 
     def __call__(self, batch: pa.Table) -> pa.Table:
         rows = batch.drop_columns([c for c in ("texts", "files", "metrics") if c in batch.column_names]).to_pylist()
@@ -82,33 +80,24 @@ class EmbedWorker:
                 fresh.append(key)
             else:
                 vectors[key] = found
-        failure: InputError | None = None
-        truncated: set[str] = set()
-        if fresh:
-            try:
-                matrix = self.embedder.embed([wanted[key] for key in fresh])
-                truncated = {key for key, cut in zip(fresh, self.embedder.truncated([wanted[key] for key in fresh])) if cut}
-                vectors.update(zip(fresh, matrix))
-                self._remember(fresh, matrix)
-            except InputError as error:
-                failure = error
+        truncated = {key for key, cut in zip(wanted, self.embedder.truncated(list(wanted.values()))) if cut}
+        made, errors = self.embedder.embed_each([wanted[key] for key in fresh])
+        failures = {fresh[at]: error for at, error in errors.items()}
+        new = {fresh[at]: vector for at, vector in made.items()}
+        self._remember(new)
+        vectors.update(new)
         rejects = 0
         columns: dict[int, dict[str, list[Any]]] = defaultdict(lambda: defaultdict(list))
         for row, items in zip(rows, texts):
             row["missing"] = list(row["missing"] or ())
-            if any(item["text_hash"] not in vectors for item in items):
-                assert failure is not None
+            failure = next((failures[item["text_hash"]] for item in items if item["text_hash"] in failures), None)
+            if failure is not None:
                 rejects += 1
-                row.update(
-                    state="degraded",
-                    failed="embed",
-                    attempts=(row["attempts"] or 0) + 1,
-                    reject_class=failure.reject_class,
-                    error=str(failure)[:500],
-                )
+                row.update(state="degraded", failed="embed", reject_class=failure.reject_class, error=str(failure)[:500])
                 row["missing"] = sorted({*row["missing"], "embedding"})
                 stamp = self.context.stamp("embed", row["record_id"], row["content_hash"], row["epoch"])
                 sink.add(row["epoch"], reject_rows(row, "embed", stamp))
+                row["attempts"] = (row["attempts"] or 0) + 1
                 continue
             out = columns[row["epoch"]]
             for item in items:
@@ -130,8 +119,8 @@ class EmbedWorker:
                 sink.add(epoch, {"embeddings": to_table("embeddings", dict(out))})
         return rejects
 
-    def _remember(self, keys: list[str], matrix: np.ndarray) -> None:
-        for key, vector in zip(keys, matrix):
+    def _remember(self, fresh: dict[str, np.ndarray]) -> None:
+        for key, vector in fresh.items():
             if len(self.cache) >= CACHE_ROWS:
                 self.cache.pop(next(iter(self.cache)))
             self.cache[key] = vector

@@ -1,4 +1,5 @@
-"""Receipts → commits. An epoch is published when the receipts of all its records are in: data tables first, the ledger last.
+"""Receipts → commits. An epoch is published when the receipts of all its records are in: data tables first, the ledger last. A run in
+which a receipt or a written file is left over has lost rows and fails.
 
 Epochs are acknowledged in order, so that after a kill every unacknowledged row has an epoch above the ledger's highest (contracts 10).
 """
@@ -13,6 +14,7 @@ import pyarrow as pa
 
 from raydex.cluster.delta import DataFile, commit_files, write_data_file
 from raydex.cluster.faults import fault_point
+from raydex.ir.errors import StoreError
 from raydex.ir.rows import to_table
 from raydex.ir.tables import LOG_TABLES, RECORD_TABLES
 from raydex.jobs.context import STAGES, RunContext
@@ -22,7 +24,7 @@ FIGURES = ("rows_in", "rows_out", "rejects", "seconds", "cpu_seconds", "gpu_seco
 
 @dataclass(slots=True)
 class Tally:
-    """Figures of a run so far."""
+    """Figures of a run so far; `rejects` counts records that a stage of this run gave up, wholly or in part, by class."""
 
     states: Counter[str] = field(default_factory=Counter)
     rejects: Counter[str] = field(default_factory=Counter)
@@ -47,6 +49,7 @@ class EpochCommitter:
         self.kept = kept
         self.files: dict[int, dict[str, list[DataFile]]] = defaultdict(lambda: defaultdict(list))
         self.records: dict[int, list[dict[str, Any]]] = defaultdict(list)
+        self.rejects: dict[int, Counter[str]] = defaultdict(Counter)
         self.waiting = sorted(expected)
         self.tally = Tally()
 
@@ -59,8 +62,21 @@ class EpochCommitter:
                 )
             self.tally.add_metrics(row["metrics"])
             self.records[row["epoch"]].append(self._ledger_row(row))
+            if row["reject_class"] and (row["failed"] or row["start"] == "parse"):  # else it stands from an earlier run
+                self.rejects[row["epoch"]][row["reject_class"]] += 1
         while self.waiting and len(self.records[self.waiting[0]]) >= self.expected[self.waiting[0]]:
             self._commit(self.waiting.pop(0))
+
+    def finish(self) -> Tally:
+        """The figures of the run. Raises StoreError when an epoch lacks rows, or rows or files came that no epoch published."""
+        place = str(self.context.lake_root)
+        if self.waiting:
+            raise StoreError(f"{len(self.waiting)} epochs did not complete: a stage lost rows", place=place)
+        if self.files or self.records:
+            count = sum(len(files) for tables in self.files.values() for files in tables.values())
+            left = sum(map(len, self.records.values()))
+            raise StoreError(f"{count} files and {left} records of this run were not published", place=place, remedy="Please report this")
+        return self.tally
 
     def _commit(self, epoch: int) -> None:
         files = self.files.pop(epoch, {})
@@ -77,10 +93,8 @@ class EpochCommitter:
         commit_files(self.context.tables, "records", [ledger], txn_version=epoch, metadata=metadata)
         fault_point("epoch.acknowledge:after", str(epoch))
         self.tally.epochs += 1
-        for row in records:
-            self.tally.states[row["state"]] += 1
-            if row["reject_class"]:
-                self.tally.rejects[row["reject_class"]] += 1
+        self.tally.states.update(row["state"] for row in records)
+        self.tally.rejects.update(self.rejects.pop(epoch, {}))
 
     def _ledger_row(self, row: dict[str, Any]) -> dict[str, Any]:
         context = self.context

@@ -6,13 +6,13 @@ completed by the next one, which does this part again from the tables.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from raydex.cluster.delta import table_version
+import pyarrow as pa
+
 from raydex.cluster.faults import fault_point
 from raydex.cluster.lake import (
     Generation,
@@ -23,35 +23,19 @@ from raydex.cluster.lake import (
     load_ledger,
     next_number,
     pin_versions,
+    source_manifest,
 )
-from raydex.ir.ids import digest
+from raydex.ir.errors import StoreError
+from raydex.ir.tables import PROJECT_TABLES
 from raydex.jobs.context import RunContext
+from raydex.jobs.one_model import say_sources, waiting_sources
+from raydex.jobs.places import place_cursors, registry_is_there
 from raydex.jobs.sources import Source
+from raydex.jobs.standing import held_projection, source_row, wanted_stores
+from raydex.jobs.stopwatch import Stopwatch
+from raydex.jobs.trim import trim_tables
 
 Say = Callable[[str], None]
-
-
-def is_current(generation: Generation | None, context: RunContext, sources: list[Source]) -> bool:
-    """Whether the active generation already stands for the tables, fingerprints and sources as they are."""
-    if generation is None or not generation.complete or generation.fingerprints != context.fingerprints:
-        return False
-    if any(generation.sources.get(source.source_id) != source_row(source) for source in sources):
-        return False
-    pinned = {name: version for name, version in generation.table_versions.items() if name not in ("events",)}
-    return all(table_version(context.tables, name) == version for name, version in pinned.items())
-
-
-def source_row(source: Source) -> dict[str, Any]:
-    """What a generation keeps of a source: the commit is held here, once, and never on rows (contracts 5)."""
-    return {
-        "name": source.name,
-        "workspace": source.workspace,
-        "root": source.root,
-        "kind": source.kind,
-        "repository": source.repository or source.name,
-        "commit": source.commit or "",
-        "dirty": sorted(source.dirty),
-    }
 
 
 def finalize(lake: Lake, context: RunContext, sources: list[Source], say: Say, seconds: dict[str, float]) -> dict[str, Any]:
@@ -64,51 +48,47 @@ def finalize(lake: Lake, context: RunContext, sources: list[Source], say: Say, s
     stages: dict[str, dict[str, float]] = {}
     before = active_generation(lake)
     settings = context.settings
-    held = {**(before.sources if before else {}), **{source.source_id: source_row(source) for source in sources}}
     ledger = load_ledger(lake)
-    held = {
-        key: row
-        for key, row in held.items()
-        if key in set(ledger.column("source_id").to_pylist()) or any(s.source_id == key for s in sources)
-    }
-    projection_hash = before.projection_hash if before else ""
+    wanted = wanted_stores(settings)
+    kept_versions, projection_hash = held_projection(lake, before, context)
     if settings.run.project:
         fault_point("finalize.project:before")
-        clock = time.perf_counter()
         projection_hash, stages["project"] = run_projection(lake, context, say)
-        seconds["project"] = time.perf_counter() - clock
+        seconds["project"] = stages["project"]["seconds"]
+    trim_tables(lake, settings.stores.keep_generations - 1, say)
+    versions = pin_versions(lake)
+    if not settings.run.project:
+        versions = {name: version for name, version in versions.items() if name not in PROJECT_TABLES} | kept_versions
     generation = Generation(
         number=next_number(lake),
-        table_versions=pin_versions(lake),
+        table_versions=versions,
         run_id=context.run_id,
         epoch=acknowledged_epoch(lake),
-        sources=held,
+        sources=held_sources(before, sources, ledger),
         source_manifest=source_manifest(ledger),
         projection_hash=projection_hash,
         fingerprints=context.fingerprints,
         written_at=context.written_at,
     )
-    cursors: dict[str, Any] = {}
+    cursors: dict[str, Any] = place_cursors(settings)
     stores: dict[str, Any] = {}
-    if settings.run.load_vectors and settings.embed.model != "none":
+    if "vectors" in wanted:
         fault_point("finalize.vectors:before")
         cursors["vectors"], stages["vectors"] = load_vectors(lake, context, before, generation)
         stores["vectors"] = {"rows": cursors["vectors"]["rows"], "uri": cursors["vectors"]["uri"]}
         say(f"Vectors: {cursors['vectors']['rows']} rows in generation {generation.number}.")
-    if settings.run.load_graph and settings.run.project:
+    if "graph" in wanted:
         fault_point("finalize.graph:before")
         cursors["graph"], stages["graph"] = load_graph(lake, generation)
         stores["graph"] = {key: cursors["graph"][key] for key in ("nodes", "edges", "path")}
         say(f"Graph: {cursors['graph']['nodes']} nodes and {cursors['graph']['edges']} edges in generation {generation.number}.")
     generation = replace(generation, cursors=cursors)
     fault_point("finalize.verify:before")
-    clock = time.perf_counter()
+    watch = Stopwatch()
     checks = check_generation(lake, generation)
-    stages["verify"] = {"rows_in": len(checks), "rows_out": sum(c.ok for c in checks), "seconds": time.perf_counter() - clock}
-    bad = [check for check in checks if not check.ok]
+    bad = [check for check in checks if check.ok is False]
+    stages["verify"] = {"rows_in": len(checks), "rows_out": len(checks) - len(bad), **watch.figures()}
     if bad:
-        from raydex.ir.errors import StoreError
-
         raise StoreError(
             "the new generation does not hold: " + "; ".join(f"{check.name}: {check.detail}" for check in bad),
             place=str(Path(lake.root)),
@@ -119,10 +99,46 @@ def finalize(lake: Lake, context: RunContext, sources: list[Source], say: Say, s
     complete_generation(lake, generation)
     drop_old_graphs(lake, settings.stores.keep_generations)
     say(f"Generation {generation.number} is complete: {len(checks)} checks passed.")
+    _say_waiting(ledger, generation, say)
     return {"stages": stages, "stores": stores}
 
 
-def source_manifest(ledger: Any) -> str:
-    """Hash of sorted (record_id, content_hash) (contracts 15)."""
-    pairs = sorted(zip(ledger.column("record_id").to_pylist(), ledger.column("content_hash").to_pylist()))
-    return digest(*(part for pair in pairs for part in (pair[0], pair[1] or "")))
+def renew(lake: Lake, context: RunContext, sources: list[Source], say: Say) -> dict[str, Any]:
+    """The next generation where tables and stores stand as they are, and only what is said about them has changed: commits, dirty paths,
+    addresses. Nothing is computed or loaded. Returns {stages, stores} for the summary."""
+    from raydex.jobs.documents import register
+    from raydex.jobs.load import reader_settings
+
+    before = active_generation(lake)
+    assert before is not None
+    cursors = {**before.cursors, **place_cursors(context.settings)}
+    if "vectors" in cursors:
+        cursors["vectors"] = {**cursors["vectors"], "embed": reader_settings(context)}
+    generation = replace(
+        before,
+        number=next_number(lake),
+        run_id=context.run_id,
+        sources=held_sources(before, sources, load_ledger(lake)),
+        cursors=cursors,
+        written_at=context.written_at,
+    )
+    moved = before.cursors.get("registry", {"url": ""}) != cursors["registry"]
+    if moved or not registry_is_there(lake, context.settings):
+        register(lake, context, generation, before.epoch)
+    complete_generation(lake, generation)
+    say(f"No record changed: generation {generation.number} shows what {before.number} showed, with the sources as they are now.")
+    return {"stages": {}, "stores": {}}
+
+
+def held_sources(before: Generation | None, sources: list[Source], ledger: pa.Table) -> dict[str, Any]:
+    """Source id → what a generation keeps of it: the sources of this run, and those of earlier runs that still have records."""
+    known = set(ledger.column("source_id").to_pylist())
+    held = {key: row for key, row in (before.sources if before else {}).items() if key in known}
+    return {**held, **{source.source_id: source_row(source) for source in sources}}
+
+
+def _say_waiting(ledger: pa.Table, generation: Generation, say: Say) -> None:
+    """Records whose vectors are another model's are not found by search: never in silence."""
+    waiting = waiting_sources(ledger, generation.fingerprints["embed"], pa.array([False] * ledger.num_rows, pa.bool_()))
+    if waiting:
+        say(f"Search does not find {say_sources(waiting)}: their vectors are another model's. Index these sources to embed them anew.")

@@ -1,7 +1,8 @@
 """The rows that flow between stages: one row a record, Arrow columns only, file bytes never among them.
 
 Each stage writes its tables itself, as unpublished data files; what travels on is what the next stage needs, plus a receipt: the files
-written (on the first row of a batch) and the stage's figures. The driver publishes files by epoch once all receipts of it are in.
+written and the stage's figures. The driver publishes files by epoch once all rows of it are in, so a file travels on a row of its own
+epoch: a batch may hold rows of several, and Ray may slice it.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ WORK = pa.schema(
         ("media_type", S),
         ("cas_uri", S),
         ("attempts", pa.int32()),
-        ("reject_class", S),  # already known from listing: unreadable …
+        ("reject_class", S),  # start parse: known from listing (unreadable …); a later start: what the ledger holds
         ("error", S),
         ("missing", pa.list_(S)),
         ("ranges", pa.list_(S)),  # staged page ranges of a long PDF
@@ -130,13 +131,15 @@ class StageClock:
 
 
 def receipt_columns(batch: pa.Table, files: list[dict[str, Any]], metrics: list[dict[str, Any]]) -> pa.Table:
-    """Adds this stage's files and figures to the receipt on the first row of the batch; other rows keep what they carry."""
+    """Adds to the receipt: each file on the first row of the file's epoch, the figures on the first row of the batch."""
     count = batch.num_rows
     old_files = batch.column("files").to_pylist() if "files" in batch.column_names else [[] for _ in range(count)]
     old_metrics = batch.column("metrics").to_pylist() if "metrics" in batch.column_names else [[] for _ in range(count)]
+    epochs = batch.column("epoch").to_pylist()
+    for file in files:
+        old_files[epochs.index(file["epoch"])].append(file)
     if count:
-        old_files[0] = [*old_files[0], *files]
-        old_metrics[0] = [*old_metrics[0], *metrics]
+        old_metrics[0].extend(metrics)
     return with_columns(batch, {"files": pa.array(old_files, FILES), "metrics": pa.array(old_metrics, METRICS)})
 
 

@@ -16,9 +16,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 
-from raydex.ir.errors import InputError
 from raydex.jobs.excludes import PatternList, read_lines
-from raydex.jobs.listing import FILE_SCHEME, Filter, Listed, ListRules, ListSummary, printable, quote_path, special, unreadable
+from raydex.jobs.listing import FILE_SCHEME, Filter, Listed, ListRules, printable, quote_path, refused, special, unreadable
 
 IGNORE_BYTES = 1 << 20
 # files that tell what their folder is: a tagged cache, a Python environment, a lake of raydex
@@ -36,7 +35,7 @@ class _Folder:
     ignores: list[tuple[int, PatternList]]
 
 
-def walk(root: str, top: str, rules: ListRules, summary: ListSummary, chosen: Filter) -> Iterator[Listed]:
+def walk(root: str, top: str, rules: ListRules, chosen: Filter) -> Iterator[Listed]:
     """Files below an absolute path. `top` is the work tree that it lies in, or empty: the .gitignore files from there on hold.
 
     Raises InputError (unreadable) when the root itself cannot be listed.
@@ -48,7 +47,7 @@ def walk(root: str, top: str, rules: ListRules, summary: ListSummary, chosen: Fi
     except OSError as error:
         raise unreadable(root, error) from error
     stack = [first] if first is not None else []
-    excluded = summary.excluded
+    excluded = chosen.excluded
     while stack:
         folder = stack[-1]
         for entry in folder.entries:
@@ -58,16 +57,12 @@ def walk(root: str, top: str, rules: ListRules, summary: ListSummary, chosen: Fi
             is_folder = _is_folder(entry, rules.follow_symlinks)
             ignored = _is_ignored(folder.ignores, shift + path, name, is_folder) if folder.ignores else None
             if chosen.drops(path, name, is_folder, ignored):
-                if name == ".git" and folder.path:
-                    summary.nested.append(printable(folder.path[:-1]))
                 continue
             uri = folder.uri + (name if _PLAIN.fullmatch(name) else quote_path(name))
             shown = path if path.isascii() else printable(path)
             if shown is not path and shown != path and os.path.lexists(os.path.join(root, shown)):
                 message = "its name is not UTF-8, and another file has the name that it is written as"
-                yield Listed(
-                    shown + "\\", uri, 0, "", InputError(message, reject_class="unreadable", place=shown, remedy="Rename one of them")
-                )
+                yield refused(shown + "\\", uri, message, "Rename one of them")
                 continue
             if is_link:
                 refusal = _refuse_link(entry, root, is_folder, rules.follow_symlinks, followed)
@@ -75,8 +70,7 @@ def walk(root: str, top: str, rules: ListRules, summary: ListSummary, chosen: Fi
                     excluded["symlink"] += 1
                     continue
                 if refusal is not None:
-                    remedy = "Name its target as a source of its own"
-                    yield Listed(shown, uri, 0, "", InputError(refusal, reject_class="unreadable", place=shown, remedy=remedy))
+                    yield refused(shown, uri, refusal, "Name its target as a source of its own")
                     continue
             try:
                 if is_folder:
@@ -90,7 +84,7 @@ def walk(root: str, top: str, rules: ListRules, summary: ListSummary, chosen: Fi
             except FileNotFoundError:
                 continue  # it went away since the folder was read
             except OSError as error:
-                yield Listed(shown, uri, 0, "", unreadable(shown, error), folder=is_folder)
+                yield Listed(shown, uri, 0, "", unreadable(shown, error))
                 continue
             if stat.S_ISREG(status.st_mode):
                 yield Listed(shown, uri, status.st_size, f"{status.st_size}:{status.st_mtime_ns}")
@@ -105,7 +99,7 @@ def _enter(place: str, path: str, uri: str, ignores: list[tuple[int, PatternList
     with os.scandir(place) as found:
         entries = list(found)
     names = {entry.name for entry in entries}
-    if path and rules.default_excludes and any(mark <= names for mark in MARKS):
+    if path and any(mark <= names for mark in MARKS):
         return None
     entries.sort(key=partial(_order, follow=rules.follow_symlinks))
     if rules.use_gitignore and ".gitignore" in names:

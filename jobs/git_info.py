@@ -48,7 +48,7 @@ def find_git(folder: Path) -> GitInfo | None:
         raise ConfigError(
             "this is a git repository, and git is not installed",
             place=str(folder),
-            remedy="Install git, or give --repository and --commit",
+            remedy="Install git, or give --repo and --commit",
         )
     top = _ask(folder, ["rev-parse", "--show-toplevel"])
     if not top:
@@ -84,7 +84,7 @@ def _dirty(folder: Path, root: Path) -> tuple[str, ...]:
         folder, ["status", "--porcelain=v1", "-z", "--no-renames", "--ignore-submodules=dirty", "--untracked-files=normal", "--", "."]
     )
     if text is None:
-        raise StoreError("git status failed", place=str(folder), remedy="Run `git status` there, or give --commit")
+        raise StoreError("git status failed", place=str(folder), remedy="Run `git status` there, or give --repo and --commit")
     prefix = "" if folder == root else os.fspath(folder.relative_to(root)) + "/"
     found = []
     for entry in text.split("\0"):
@@ -116,7 +116,7 @@ def _ask(folder: Path, arguments: list[str], wanted: tuple[int, ...] = (0, 1, 12
         done = subprocess.run(command, capture_output=True, stdin=subprocess.DEVNULL, env=_environment(), timeout=SECONDS, check=False)
     except subprocess.TimeoutExpired as error:
         raise StoreError(
-            f"git {arguments[0]} gave no answer in {SECONDS} s", place=str(folder), remedy="Give --repository and --commit"
+            f"git {arguments[0]} gave no answer in {SECONDS} s", place=str(folder), remedy="Give --repo and --commit"
         ) from error
     if done.returncode not in wanted:
         raise StoreError(f"git {arguments[0]} ended with code {done.returncode}", place=str(folder), remedy="Run `git status` there")

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 HELD = (
     "record_id",
     "source_id",
+    "repository",
     "path",
     "size",
     "change_key",
@@ -30,6 +31,7 @@ class Held:
     """What the ledger holds of one record. Values that recur are shared: there is one of these a record."""
 
     path: str
+    repository: str
     size: int
     content_hash: str
     media_type: str
@@ -44,7 +46,7 @@ class Held:
 @dataclass(slots=True)
 class Known:
     """The ledger of one source. `settled`: record_id → content hash of those that nothing but other content would start again; `others`:
-    all that is held of the rest; `rows`: columns HELD of all."""
+    all that is held of the rest; `rows`: columns HELD of all. Symbols are named by their repository: under another one none is settled."""
 
     rows: pa.Table
     settled: dict[str, str]
@@ -74,9 +76,10 @@ class Known:
         return dict(zip(found.column("record_id").to_pylist(), found.column("path").to_pylist(), strict=True))
 
 
-def index_ledger(ledger: pa.Table, source_ids: set[str], fingerprints: dict[str, str]) -> dict[str, Known]:
-    """source_id → what the ledger holds, for the sources of this run; `fingerprints` are the stages' present ones."""
-    own = (pc.field("parent_id").is_null() | (pc.field("parent_id") == "")) & pc.field("source_id").isin(sorted(source_ids))
+def index_ledger(ledger: pa.Table, repositories: dict[str, str], fingerprints: dict[str, str]) -> dict[str, Known]:
+    """source_id → what the ledger holds, for the sources of this run. `repositories`: source_id → its present repository; `fingerprints`:
+    those that the stages have now."""
+    own = (pc.field("parent_id").is_null() | (pc.field("parent_id") == "")) & pc.field("source_id").isin(sorted(repositories))
     held = ledger.select([*HELD, "parent_id"]).filter(own)
     done = (pc.field("state") == "indexed") & (pc.field("reject_class").is_null() | (pc.field("reject_class") == ""))
     for stage in ("parse", "chunk", "embed"):
@@ -86,10 +89,11 @@ def index_ledger(ledger: pa.Table, source_ids: set[str], fingerprints: dict[str,
     held = held.append_column("missing_count", pc.fill_null(pc.list_value_length(held.column("missing")), 0))
     done &= pc.field("missing_count") == 0
     known: dict[str, Known] = {}
-    for source_id in sorted(source_ids):
+    for source_id, repository in sorted(repositories.items()):
         rows = held.filter(pc.field("source_id") == source_id)
-        settled = rows.filter(done)
-        others = rows.filter(~done | done.is_null()).select(HELD)
+        settles = done & (pc.field("repository") == repository)
+        settled = rows.filter(settles)
+        others = rows.filter(~settles | settles.is_null()).select(HELD)
         known[source_id] = Known(
             rows.select(HELD),
             dict(zip(settled.column("record_id").to_pylist(), settled.column("content_hash").to_pylist(), strict=True)),
@@ -107,6 +111,7 @@ def _held_rows(rows: pa.Table) -> dict[str, Held]:
             missing = tuple(row["missing"] or ())
             found[row["record_id"]] = Held(
                 path=row["path"],
+                repository=shared.setdefault(row["repository"], row["repository"]),
                 size=row["size"],
                 content_hash=row["content_hash"],
                 media_type=shared.setdefault(row["media_type"], row["media_type"]),

@@ -11,20 +11,28 @@ import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from raydex.cluster.faults import fault_point
-from raydex.cluster.lake import Lake, acknowledged_epoch, active_generation, check_tables, load_ledger, next_epoch
+from raydex.cluster.lake import Lake, acknowledged_epoch, active_generation, load_ledger, next_epoch
 from raydex.configs.settings import Settings
-from raydex.ir.errors import CapacityError, ConfigError, RaydexError, StoreError
+from raydex.ir.errors import ConfigError
 from raydex.jobs.context import RunContext, stage_fingerprints
 from raydex.jobs.epochs import EpochCommitter, Tally
+from raydex.jobs.failures import as_failure
 from raydex.jobs.live import sweep, sweep_ledger, sweep_unacknowledged
+from raydex.jobs.one_model import check_one_model
+from raydex.jobs.places import check_objects, objects_uri
 from raydex.jobs.plan import Plan, make_plan
+from raydex.jobs.repair import make_whole
+from raydex.jobs.servers import check_servers
+from raydex.jobs.source_names import check_names, check_run, held_repositories, keep_commit, part_repositories
 from raydex.jobs.sources import Source, open_source
+from raydex.jobs.staging import empty_staging
+from raydex.jobs.stopwatch import Stopwatch
 from raydex.jobs.work import number_epochs, set_column, work_tables
 
 Say = Callable[[str], None]
@@ -48,17 +56,31 @@ class IndexRequest:
 
 
 def index(request: IndexRequest) -> dict[str, Any]:
-    """Runs it all and returns the summary that `index --json` prints. Raises RaydexError; what was committed stays."""
+    """Runs it all and returns the summary that `index --json` prints. Raises RaydexError; what was committed stays.
+
+    Whatever ends a run early, a wrong request apart, leaves a row in `runs`: failed, or interrupted by a signal.
+    """
     started, began = time.perf_counter(), datetime.now(UTC)
     run_id = f"run_{uuid.uuid4().hex}"
     lake = Lake(request.lake)
     with lake.lock(run_id):
+        empty_staging(lake)
         job = IndexRun(request, lake, run_id, began, started)
         try:
+            check_servers(request.settings)
             return job.run()
-        except (StoreError, CapacityError) as error:
-            job.record_failure(error)
+        except Exception as error:
+            failure = as_failure(error)
+            if not isinstance(failure, ConfigError):
+                job.note_end(str(failure), "failed")
+            if failure is error:
+                raise
+            raise failure from error
+        except BaseException as signal:  # the command line turns signals into exceptions
+            job.note_end(f"stopped by {type(signal).__name__}", "interrupted")
             raise
+        finally:
+            empty_staging(lake)
 
 
 class IndexRun:
@@ -72,6 +94,7 @@ class IndexRun:
         self.began = began
         self.started = started
         self.seconds: dict[str, float] = {}
+        self.measured: dict[str, dict[str, float]] = {}
         self.context = RunContext(
             lake_root=str(lake.root),
             run_id=run_id,
@@ -79,18 +102,23 @@ class IndexRun:
             settings=self.settings,
             fingerprints=stage_fingerprints(self.settings),
             written_at=began,
-            objects_uri=self.settings.objects.uri or str(Path(lake.root) / "objects"),
+            objects_uri=objects_uri(lake, self.settings),
         )
 
     def run(self) -> dict[str, Any]:
-        from raydex.jobs.finalize import finalize, is_current
+        from raydex.jobs.finalize import finalize, renew
+        from raydex.jobs.standing import standing
         from raydex.jobs.summary import record_run, summarise
 
-        check_tables(self.lake)
         recovered = self._recover()
         sources = self._open_sources()
-        clock = time.perf_counter()
+        watch = Stopwatch()
         ledger = load_ledger(self.lake)
+        only = set(self.request.only) if self.request.only is not None else None
+        fingerprint = self.context.fingerprints["embed"]
+        check_one_model(ledger, {source.source_id for source in sources}, only, self.settings, fingerprint)
+        generation = active_generation(self.lake)
+        check_objects(self.lake, generation, ledger, self.settings)
         plan = make_plan(
             self.lake,
             sources,
@@ -99,15 +127,18 @@ class IndexRun:
             self.context.fingerprints,
             allow_empty=self.request.allow_empty,
             max_delete_share=self.request.max_delete_share,
-            only=set(self.request.only) if self.request.only is not None else None,
+            only=only,
         )
-        self.seconds["list"] = time.perf_counter() - clock
+        listing = watch.figures()
+        self.seconds["list"] = listing["seconds"]
         self.say(plan_line(plan, self.seconds["list"]))
-        generation = active_generation(self.lake)
         tally = Tally()
         finished: dict[str, Any] = {}
-        if plan.idle and not recovered and is_current(generation, self.context, sources):
+        stands = standing(self.lake, generation, self.context, sources) if plan.idle and not recovered else "make"
+        if stands == "current":
             self.say("Nothing changed: no stage has work, no engine was started.")
+        elif stands == "renew":
+            finished = renew(self.lake, self.context, sources, self.say)
         else:
             self.lake.mark_dirty(self.context.run_id)
             redone = plan.counts["changed"] > 0 or recovered
@@ -121,62 +152,54 @@ class IndexRun:
                 self.say(f"Removed {swept.rows} rows of changed and deleted records ({swept.bytes_written / 1e6:.1f} MB rewritten).")
             finished = finalize(self.lake, self.context, sources, self.say, self.seconds)
             self.lake.clear_dirty()
-            generation = active_generation(self.lake)
+        generation = active_generation(self.lake)
         summary = summarise(self, plan, tally, generation, finished)
+        summary["stages"]["list"]["cpu_seconds"] = round(listing["cpu_seconds"], 3)
         record_run(self.lake, self.context, summary, self.began, generation)
         return summary
 
-    def record_failure(self, error: RaydexError) -> None:
-        """A failed run is a row of `runs` too: its facts are what an operator looks for first."""
+    def note_end(self, error: str, state: str) -> None:
+        """A run that ended early is a row of `runs` too: its facts are what an operator looks for first. A second failure, while this is
+        written, must not hide the first."""
         from raydex.jobs.summary import record_run
 
-        summary = {"run": self.context.run_id, "error": str(error), "seconds": round(time.perf_counter() - self.started, 3)}
-        record_run(self.lake, self.context, summary, self.began, active_generation(self.lake), state="failed")
+        summary = {"run": self.context.run_id, "error": error, "seconds": round(time.perf_counter() - self.started, 3)}
+        try:
+            record_run(self.lake, self.context, summary, self.began, active_generation(self.lake), state=state)
+        except Exception as second:  # noqa: BLE001 - said, and the first one is raised
+            self.say(f"The end of this run could not be written to table runs: {second}")
 
     def _recover(self) -> bool:
-        """After a killed run: rows that the ledger does not know are removed before anything else."""
+        """What was lost or left half-done, before anything else: data files, the pointer to the active generation, and after a killed run
+        the rows that the ledger does not know. Returns whether tables changed."""
         holder = self.lake.dirty()
+        repaired = make_whole(self.lake, self.context.run_id, self.say)
         if holder is None:
-            return False
+            return repaired
         swept = sweep_unacknowledged(self.lake, acknowledged_epoch(self.lake))
         self.say(f"The last run ({holder}) did not finish: going on from what it committed; {swept.rows} unacknowledged rows removed.")
         return True
 
     def _open_sources(self) -> list[Source]:
+        """The sources that were named, each under a name and a repository of its own; what they have to say is said."""
         request = self.request
-        sources = [
+        opened = [
             open_source(spec, workspace=self.settings.workspace, name=request.name, repository=request.repository, commit=request.commit)
             for spec in request.specs
         ]
-        names: dict[str, Source] = {}
-        for source in sources:
-            twin = names.get(source.name)
-            if twin is not None and twin.root == source.root and twin.pattern != source.pattern:
-                raise ConfigError(
-                    f"{source.name} is named twice with different patterns",
-                    place=source.root,
-                    remedy="Index the folder once, with the patterns under list.include",
-                )
-            if twin is not None and twin.root != source.root:
-                raise ConfigError(
-                    f"two sources of this run are named {source.name}", place=source.root, remedy="Index them apart, one with --name"
-                )
-            names[source.name] = source
-        self._check_names(list(names.values()))
-        return list(names.values())
-
-    def _check_names(self, sources: list[Source]) -> None:
-        """A name that another root already has in this workspace is an error (contracts 3), unless that root is gone: then it moved."""
         generation = active_generation(self.lake)
         held = generation.sources if generation else {}
-        for source in sources:
-            other = held.get(source.source_id)
-            if other and other["root"] != source.root and "://" not in other["root"] and Path(other["root"]).exists():
-                raise ConfigError(
-                    f"the name {source.name} belongs to {other['root']} in workspace {source.workspace}",
-                    place=source.root,
-                    remedy="Give this source another --name, or another --workspace",
-                )
+        sources = check_run(opened)
+        for note in check_names(sources, held, named=request.name is not None):
+            self.say(note)
+        sources = part_repositories(sources, held_repositories(self.lake), told=request.repository is not None)
+        if request.only is not None:
+            ledger = load_ledger(self.lake, columns=["record_id", "path"])
+            paths = set(ledger.filter(pc.field("record_id").isin(sorted(request.only))).column("path").to_pylist())
+            sources = [keep_commit(source, held.get(source.source_id), paths) for source in sources]
+        for note in (note for source in sources for note in source.notes):
+            self.say(note)
+        return sources
 
     def _run_stages(self, plan: Plan) -> Tally:
         from raydex.cluster.ray_session import ray_session
@@ -197,22 +220,21 @@ class IndexRun:
             clock = time.perf_counter()
             work = self._fan_out(work, resources)
             rows = work_tables(work, min(stage.batch_size for stage in (settings.stages.parse, settings.stages.chunk)))
-            board = start_board() if self.request.progress else None
+            board = start_board()
             view = ProgressView(totals, enabled=self.request.progress)
             stages = build_stages(self.context, resources, board, len(rows))
             with view.watching(board):
                 for batch in run_stages(rows, stages):
                     committer.add(batch)
         self.seconds["stages"] = time.perf_counter() - clock
-        if committer.waiting:
-            raise StoreError(f"{len(committer.waiting)} epochs did not complete: a stage lost rows", place=str(self.lake.root))
-        return committer.tally
+        self.measured = view.measured
+        return committer.finish()
 
     def _fan_out(self, work: pa.Table, resources: dict[str, float]) -> pa.Table:
         """Page ranges of long PDFs first, over all workers: one 2,000-page file must not hold the whole run up."""
         from raydex.jobs.pdf_ranges import find_long_pdfs, parse_ranges
 
-        rows = find_long_pdfs(work, self.settings.run.pdf_fan_out_pages)
+        rows = find_long_pdfs(work, self.settings.run.pdf_fan_out_pages, self.settings.limits.input_bytes)
         if not rows:
             return work
         clock = time.perf_counter()

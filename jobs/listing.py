@@ -1,4 +1,4 @@
-"""What a listing is made of: its rules, its rows, its counts, and how names of files become paths and URIs.
+"""What a listing is made of: its rules, its rows, its counts by reason, and how names of files become paths and URIs.
 
 Invariant: a path is valid UTF-8, and a URI gives back the exact bytes of the name.
 """
@@ -9,7 +9,7 @@ import errno
 import os
 import stat
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from urllib.parse import quote_from_bytes, unquote_to_bytes
 
 from raydex.ir.errors import InputError
@@ -27,41 +27,28 @@ class ListRules:
     exclude: tuple[str, ...] = ()
     use_gitignore: bool = True
     follow_symlinks: bool = False
-    default_excludes: bool = True
 
 
 @dataclass(slots=True)
 class Listed:
-    """A file, or a place that cannot be read (`error`; with `folder`, all below it is unknown). `change_key` is empty when it has none."""
+    """A file, or a place that cannot be read (`error`; of a folder, all below it is unknown). `change_key` is empty when it has none."""
 
     path: str
     uri: str
     size: int
     change_key: str
     error: InputError | None = None
-    folder: bool = False
-
-
-@dataclass(slots=True)
-class ListSummary:
-    """`excluded` counts files and whole folders left out, by reason; `nested` names repositories inside the source."""
-
-    files: int = 0
-    bytes: int = 0
-    errors: int = 0
-    excluded: Counter[str] = field(default_factory=Counter)
-    nested: list[str] = field(default_factory=list)
 
 
 class Filter:
-    """Include, exclude and default lines of a listing, with their counts."""
+    """Include, exclude and default lines of a listing; `excluded` counts the files and whole folders left out, by reason."""
 
-    def __init__(self, rules: ListRules, summary: ListSummary, pattern: str = "") -> None:
+    def __init__(self, rules: ListRules, excluded: Counter[str], pattern: str = "") -> None:
         self.excludes = PatternList(rules.exclude)
-        self.defaults = PatternList(DEFAULT_EXCLUDES if rules.default_excludes else ())
+        self.defaults = PatternList(DEFAULT_EXCLUDES)
         self.includes = PatternList(rules.include)
         self.pattern = PatternList([f"/{pattern}"] if pattern else ())
-        self.excluded = summary.excluded
+        self.excluded = excluded
 
     def drops(self, path: str, name: str, folder: bool, ignored: bool | None = None) -> bool:
         """Whether it is left out, and counted. `ignored` is what the .gitignore files say."""
@@ -95,6 +82,11 @@ def unreadable(path: str, error: OSError) -> InputError:
         "Give this user the right to read it" if error.errno in (errno.EACCES, errno.EPERM) else "Check that it is there and can be read"
     )
     return InputError(error.strerror or type(error).__name__, reject_class="unreadable", place=path, remedy=remedy)
+
+
+def refused(path: str, uri: str, why: str, remedy: str) -> Listed:
+    """A row for a link or a name that a listing does not follow. Each listing looks anew, so that trying it again brings nothing."""
+    return Listed(path, uri, 0, "", InputError(why, reject_class="refused", place=path, remedy=remedy))
 
 
 def special(path: str, uri: str, mode: int) -> Listed:

@@ -2,7 +2,8 @@
 
 A row of a record's table is live when the ledger holds its record with the row's content hash, and with the row's fingerprint for the
 stage that made it, and no later epoch wrote the same again. Everything else is what a killed run, an edit or a deletion left behind;
-`sweep` removes it, and doing so twice changes nothing (contracts 10, 11).
+`sweep` removes it, and doing so twice changes nothing (contracts 10, 11). The live rejects of a record are those of the epoch of its ledger
+row: what stands of earlier ones is written again with each new epoch of the record (`jobs/rejects.py`).
 """
 
 from __future__ import annotations
@@ -69,25 +70,19 @@ def sweep(lake: Lake, ledger: pa.Table, tables: Iterable[str] = RECORD_TABLES) -
 
 def live_epochs(lake: Lake, ledger: pa.Table, name: str) -> dict[str, int]:
     """record_id → the epoch whose rows in table `name` are live. Records without live rows are absent."""
-    stage = TABLES[name].stage
     if name == "rejects":
         known = ledger.filter(pc.not_equal(ledger.column("reject_class"), ""))
-        expected = dict.fromkeys(known.column("record_id").to_pylist())
-    else:
-        expected = {}
-        prints = ledger.column("fingerprints").to_pylist()
-        for record, content, marks in zip(ledger.column("record_id").to_pylist(), ledger.column("content_hash").to_pylist(), prints):
-            expected[record] = (content, dict(marks or ()).get("parse" if stage == "observe" else stage))
+        return dict(zip(known.column("record_id").to_pylist(), known.column("epoch").to_pylist()))
+    stage = TABLES[name].stage
+    expected: dict[str, tuple[str, str | None]] = {}
+    prints = ledger.column("fingerprints").to_pylist()
+    for record, content, marks in zip(ledger.column("record_id").to_pylist(), ledger.column("content_hash").to_pylist(), prints):
+        expected[record] = (content, dict(marks or ()).get("parse" if stage == "observe" else stage))
     live: dict[str, int] = {}
     for batch in scan_delta(lake.tables, name, columns=KEYS):
         groups = pa.table(batch).group_by(KEYS).aggregate([]) if isinstance(batch, pa.RecordBatch) else batch.group_by(KEYS).aggregate([])
         for record, content, fingerprint, epoch in zip(*(groups.column(key).to_pylist() for key in KEYS)):
-            if record not in expected:
-                continue
-            want = expected[record]
-            if want is not None and want != (content, fingerprint):
-                continue
-            if epoch > live.get(record, -1):
+            if expected.get(record) == (content, fingerprint) and epoch > live.get(record, -1):
                 live[record] = epoch
     return live
 

@@ -19,13 +19,17 @@ from raydex.ir.errors import ConfigError, InputError, StoreError
 from raydex.jobs.listing import Filter, Listed
 
 BLOCK_BYTES = 8 << 20
+PAGES = ("http", "https")  # here every folder is a page too
 # what stores call the thing that changes with every write, best first
 VERSION_FIELDS = ("VersionId", "version_id", "generation", "ETag", "etag", "e_tag", "md5Hash", "content_md5")
 TIME_FIELDS = ("LastModified", "last_modified", "mtime", "updated", "created")
 
 
 def open_object_source(spec: str) -> tuple[str, str]:
-    """(root URI, name): the last folder of the URI, else its bucket. Raises ConfigError for what fsspec cannot open."""
+    """(root URI, name): the last folder of the URI, else its bucket. The URI of one object is a source of one file, named by its folder.
+
+    Raises ConfigError for what fsspec cannot open.
+    """
     parts = urlsplit(spec)
     if "@" in parts.netloc and parts.scheme not in ("abfs", "abfss"):
         raise ConfigError(
@@ -34,18 +38,23 @@ def open_object_source(spec: str) -> tuple[str, str]:
             remedy="Put them into the environment, as the store's own tools read them",
         )
     root = spec.rstrip("/")
-    _open(root)
-    name = unquote(root.partition("://")[2].rpartition("/")[2]) or parts.netloc
+    system, path = _open(root)
+    single = not spec.endswith("/") and _is_object(system, path, parts.scheme)
+    name = unquote((root.rpartition("/")[0] if single else root).partition("://")[2].rpartition("/")[2]) or parts.netloc
     if not name:
         raise ConfigError("this URI has no name", place=spec, remedy="Give the source one with --name")
     return root, name
 
 
 def list_objects(root: str, chosen: Filter) -> Iterator[Listed]:
-    """Objects below the root in the order of their paths. Raises InputError (unreadable) when the root cannot be listed."""
+    """Objects below the root in the order of their paths; the root itself when it is an object, whatever the filter says.
+
+    Raises InputError (unreadable) when the root cannot be listed.
+    """
     system, base = _open(root)
     base = base.rstrip("/")
-    scheme = root.partition("://")[0]
+    scheme, _, rest = root.partition("://")
+    root_uri = f"{scheme}://{_quote(rest)}"
     stack: list[Iterator[tuple[str, str, dict[str, Any]]]] = []
     at: str | None = base
     while at is not None or stack:
@@ -57,7 +66,7 @@ def list_objects(root: str, chosen: Filter) -> Iterator[Listed]:
                 if not stack:
                     raise refusal from error
                 path = at[len(base) :].lstrip("/")
-                yield Listed(path, f"{root}/{_quote(path)}", 0, "", refusal, folder=True)
+                yield Listed(path, f"{root_uri}/{_quote(path)}", 0, "", refusal)
             at = None
         if not stack:
             return
@@ -67,25 +76,36 @@ def list_objects(root: str, chosen: Filter) -> Iterator[Listed]:
             continue
         path, key, info = entry
         folder = info.get("type") == "directory"
+        if not path:
+            yield Listed(base.rpartition("/")[2], root_uri, int(info.get("size") or 0), change_key(info))
+            continue
         if chosen.drops(path, path.rpartition("/")[2], folder):
             continue
         if folder:
             at = key
         else:
-            yield Listed(path, f"{root}/{_quote(path)}", int(info.get("size") or 0), change_key(info))
+            yield Listed(path, f"{root_uri}/{_quote(path)}", int(info.get("size") or 0), change_key(info))
 
 
 def _children(system: Any, folder: str, base: str) -> Iterator[tuple[str, str, dict[str, Any]]]:
-    """(path below the base, key, what the store says) of a folder, sorted as whole paths."""
+    """(path below the base, key, what the store says) of a folder, sorted as whole paths; the path of the base itself is empty."""
     found = []
     for info in system.ls(folder, detail=True):
         key = info["name"].rstrip("/") if info.get("type") == "directory" else info["name"]
-        if key.rstrip("/") == folder.rstrip("/"):
-            continue  # the marker object of the folder itself
+        if key.rstrip("/") == folder and (key != base or info.get("type") == "directory"):
+            continue  # the folder itself, or its marker object
         path = key[len(base) :].removeprefix("/")
         found.append((path, key, info))
     found.sort(key=lambda item: item[0] + "/" if item[2].get("type") == "directory" else item[0])
     return iter(found)
+
+
+def _is_object(system: Any, path: str, scheme: str) -> bool:
+    """Whether a path is one object and no folder. A store that does not answer now says so when it is listed."""
+    try:
+        return (scheme in PAGES or system.isfile(path)) and [info["name"] for info in system.ls(path, detail=True)] == [path]
+    except _errors(scheme):
+        return False
 
 
 def change_key(info: dict[str, Any]) -> str:
@@ -150,7 +170,7 @@ def _errors(scheme: str) -> tuple[type[Exception], ...]:
         from botocore.exceptions import BotoCoreError, ClientError
 
         return (OSError, BotoCoreError, ClientError)
-    if scheme in ("http", "https"):
+    if scheme in PAGES:
         from aiohttp import ClientError as HttpError
 
         return (OSError, HttpError)
@@ -162,7 +182,7 @@ def _reason(error: Exception) -> str:
 
 
 def _quote(path: str) -> str:
-    return quote(path, safe="/~+=@,!")
+    return quote(path, safe="/:~+=@,!")
 
 
 def _plain(uri: str) -> str:

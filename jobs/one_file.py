@@ -9,30 +9,28 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import orjson
 import pyarrow as pa
 
 from raydex.configs.settings import Settings
 from raydex.ir.errors import ConfigError
 from raydex.ir.ids import content_hash, record_id
-from raydex.ir.locator import Locator
-from raydex.ir.parsed import to_plain
-from raydex.ir.rows import Stamp
-from raydex.ir.tables import COMMON, VOLATILE
+from raydex.ir.printed import plain_rows
+from raydex.ir.rows import Stamp, chunk_tables
 from raydex.jobs.sources import open_source, read_uri
 from raydex.kernels.request import ParseRequest
 
 LISTS = ("pages", "blocks", "assets", "observations", "symbols", "code_nodes", "code_edges", "events", "rejects")
+CHUNK_LISTS = {"chunks": "chunks", "nodes": "chunk_nodes", "edges": "chunk_edges"}
 
 
 def parse_one(file: Path, settings: Settings) -> dict[str, Any]:
     """The object that `parse --json` prints. Raises ConfigError when there is no such file."""
-    tables, record, content = _parse(file, settings)
-    out: dict[str, Any] = {"record_id": record, "content_hash": content, "path": file.name}
-    out["document"] = next(iter(plain_rows(tables.get("documents"))), None)
+    tables, stamp = _parse(file, settings)
+    out: dict[str, Any] = {"record_id": stamp.record_id, "content_hash": stamp.content_hash, "path": file.name}
+    out["document"] = next(iter(plain_rows("documents", tables.get("documents"))), None)
     for name in LISTS:
-        out[name] = plain_rows(tables.get(name))
-    out["issue"] = next(iter(plain_rows(tables.get("issues"))), None)
+        out[name] = plain_rows(name, tables.get(name))
+    out["issue"] = next(iter(plain_rows("issues", tables.get("issues"))), None)
     out["children"] = []
     return out
 
@@ -43,14 +41,14 @@ def chunk_one(file: Path, settings: Settings, strategy: str | None, max_tokens: 
     from raydex.kernels.chunk import ChunkOptions, ChunkSource, chunk
     from raydex.kernels.tokens import load_tokenizer
 
-    tables, record, content = _parse(file, settings)
-    rejects = plain_rows(tables.get("rejects"))
+    tables, stamp = _parse(file, settings)
+    rejects = plain_rows("rejects", tables.get("rejects"))
     if "documents" not in tables:
         return {"chunks": [], "nodes": [], "edges": [], "rejects": rejects}
     document = tables["documents"].to_pylist()[0]
     source = ChunkSource(
-        record_id=record,
-        content_hash=content,
+        record_id=stamp.record_id,
+        content_hash=stamp.content_hash,
         path=file.name,
         title=document["title"],
         media_type=document["media_type"],
@@ -64,11 +62,11 @@ def chunk_one(file: Path, settings: Settings, strategy: str | None, max_tokens: 
         max_tokens=max_tokens or settings.chunk.max_tokens,
         overlap=settings.chunk.overlap,
     )
-    result = chunk(source, options, load_tokenizer(settings.embed.model))
-    return {**to_plain(result), "rejects": rejects}
+    made = chunk_tables(chunk(source, options, load_tokenizer(settings.embed.model)), stamp)
+    return {**{key: plain_rows(name, made.get(name)) for key, name in CHUNK_LISTS.items()}, "rejects": rejects}
 
 
-def _parse(file: Path, settings: Settings) -> tuple[dict[str, pa.Table], str, str]:
+def _parse(file: Path, settings: Settings) -> tuple[dict[str, pa.Table], Stamp]:
     from raydex.jobs.isolation import ParseChild
     from raydex.kernels.detect import detect_media_type
 
@@ -95,21 +93,4 @@ def _parse(file: Path, settings: Settings) -> tuple[dict[str, pa.Table], str, st
     )
     stamp = Stamp(record, content, "", "", 0, datetime.now(UTC))
     with ParseChild(request.limits) as child:
-        return child.parse(request, stamp).tables, record, content
-
-
-def plain_rows(table: pa.Table | None) -> list[dict[str, Any]]:
-    """Rows as JSON objects: locators and metadata as objects, the stamp's columns left out (record_id and content_hash stay)."""
-    if table is None:
-        return []
-    hidden = {name for name, _, _ in COMMON if name not in ("record_id", "content_hash")} | set(VOLATILE)
-    rows = table.drop_columns([name for name in table.column_names if name in hidden]).to_pylist()
-    for row in rows:
-        for name, value in row.items():
-            if name in ("metadata", "properties") and isinstance(value, str):
-                row[name] = orjson.loads(value or "{}")
-            elif name == "locator" and value:
-                row[name] = Locator.parse(value).to_json()
-            elif name == "locators" and value:
-                row[name] = [Locator.parse(item).to_json() for item in value]
-    return rows
+        return child.parse(request, stamp).tables, stamp

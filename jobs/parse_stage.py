@@ -1,7 +1,8 @@
 """The parse stage: one row a record → its IR tables, written as files; blocks and symbols travel on to the chunker.
 
 One warm child process parses for the actor (contracts 21); a bad document costs itself. The bytes are read here, checked against the
-hash of the listing, kept in the object store, and dropped. Records that only a later stage has to redo pass through.
+hash of the listing, kept in the object store, and dropped. Records that only a later stage has to redo pass through, with the rejects that
+stand from before.
 """
 
 from __future__ import annotations
@@ -22,14 +23,28 @@ from raydex.jobs.flow import BLOCKS, SYMBOLS, StageClock, nest, receipt_columns,
 from raydex.jobs.isolation import ParseChild, ParseReply
 from raydex.jobs.pdf_ranges import join_ranges
 from raydex.jobs.progress import report
-from raydex.jobs.rejects import reject_rows
+from raydex.jobs.rejects import reject_rows, standing_rejects
 from raydex.jobs.sink import Sink
 from raydex.jobs.sources import read_uri
 from raydex.kernels.detect import detect_media_type
 from raydex.kernels.parse import check_limits, rejected
 from raydex.kernels.request import ParseRequest
 
-READS = ("record_id", "epoch", "start", "path", "uri", "size", "content_hash", "reject_class", "error", "attempts", "missing", "ranges")
+READS = (
+    "record_id",
+    "epoch",
+    "start",
+    "path",
+    "uri",
+    "size",
+    "content_hash",
+    "reject_class",
+    "error",
+    "attempts",
+    "missing",
+    "ranges",
+    "stored",
+)
 WRITES = (
     "media_type",
     "cas_uri",
@@ -82,13 +97,19 @@ class ParseWorker:
                 for name, kept in parts.items():
                     if name in reply.tables:
                         kept.append(reply.tables[name])
+        standing = standing_rejects(self.context, rows)
         for row in rows:
+            before = standing.get(row["record_id"])
+            if before is not None:
+                sink.add(row["epoch"], {"rejects": before})
             if row["start"] == "keep":
                 stamp = self.context.stamp("list", row["record_id"], row["content_hash"], row["epoch"])
                 sink.add(row["epoch"], reject_rows(row, "list", stamp))
                 row.update(state="degraded", failed="list", attempts=(row["attempts"] or 0) + 1)
             elif row["start"] != "parse":
-                row.update(state="degraded" if row["missing"] else "indexed", missing=row["missing"] or [])
+                row.update(state="degraded" if row["missing"] else "indexed", missing=row["missing"] or [], reject_class="", error="")
+                if before is not None:
+                    row.update(reject_class=before.column("class")[0].as_py(), error=before.column("error")[0].as_py())
         files = sink.flush()
         metrics = [clock.stop(len(work) - rejects, rejects)]
         out = _rebuild(batch, rows)
@@ -189,7 +210,7 @@ class ParseWorker:
             missing=sorted(missing),
             reject_class=reject["class"] if reject else "",
             error=reject["error"] if reject else "",
-            attempts=0,
+            attempts=(row["attempts"] or 0) + 1 if reject and REJECT_CLASSES[reject["class"]].retryable else 0,
         )
 
 

@@ -29,14 +29,15 @@ PAGE_BYTES = 500  # no page of a real PDF takes less
 HEAD = 1_024
 IDENTITY = ("record_id", "path", "uri", "repository", "content_hash")
 RANGES = pa.schema([*((name, pa.string()) for name in IDENTITY), ("first", pa.int64()), ("last", pa.int64())])
-RANGES_READ = tuple(RANGES.names)
 PARTS = pa.schema([("record_id", pa.string()), ("first", pa.int64()), ("part", pa.string())])
 
 
-def find_long_pdfs(work: pa.Table, pages: int) -> list[dict[str, Any]]:
-    """Rows that may be PDFs of at least `pages` pages, by size and first bytes; the workers count them."""
+def find_long_pdfs(work: pa.Table, pages: int, most_bytes: int) -> list[dict[str, Any]]:
+    """Rows that may be PDFs of at least `pages` pages, by size and first bytes; the workers count them. A file of more than `most_bytes`
+    is never read: the parse stage rejects it."""
     found = []
-    large = (pc.field("start") == "parse") & (pc.field("reject_class") == "") & (pc.field("size") >= PAGE_BYTES * pages)
+    large = (pc.field("start") == "parse") & (pc.field("reject_class") == "")
+    large &= (pc.field("size") >= PAGE_BYTES * pages) & (pc.field("size") <= most_bytes)
     for row in work.filter(large).select([*IDENTITY]).to_pylist():
         if row["uri"].startswith("file:"):
             try:
@@ -148,9 +149,9 @@ def join_ranges(request: ParseRequest, files: list[str]) -> ParsedFile:
         if item["metadata"] is not None:
             part.document = Document(request.record_id, "", request.media_type, "", "", metadata=item["metadata"])
         for reject in item["rejects"]:
-            first, last = item["range"]
-            part.add_reject("parse", reject["class"], f"pages {first}-{last}: {reject['error']}", reject["attempts"])
-            part.add_event("parse", "error", reject["class"], f"pages {first}-{last}: {reject['error']}")
+            pages = "pages {}-{}".format(*item["range"])
+            part.add_reject("parse", reject["class"], f"{pages}: {reject['error']}", reject["attempts"], where=pages)
+            part.add_event("parse", "error", reject["class"], f"{pages}: {reject['error']}")
         parts.append(part)
     try:
         return merge_ranges(request, parts)

@@ -18,8 +18,9 @@ from raydex.jobs.known_vectors import write_known
 
 
 def build_stages(context: RunContext, resources: dict[str, float], board: Any, batches: int) -> tuple[Stage, ...]:
-    """Parse → chunk → embed. Raises ConfigError when one worker of each stage does not fit into the cluster."""
+    """Parse → chunk → embed. Raises ConfigError when a worker of each does not fit into the cluster, or device and GPUs disagree."""
     settings = context.settings.stages
+    check_device(context.settings.embed.device, settings.embed.gpus)
     check_room(settings.parse, settings.chunk, settings.embed, resources)
     known = Path(context.lake_root) / "staging" / f"known-{context.run_id}.npz"
     known.parent.mkdir(parents=True, exist_ok=True)
@@ -71,6 +72,16 @@ def check_room(parse: StageSettings, chunk: StageSettings, embed: StageSettings,
                 place=f"stages.*.{kind}",
                 remedy=f"Lower stages.<stage>.{kind} or stages.<stage>.workers, or use a larger cluster",
             )
+
+
+def check_device(device: str, gpus: float) -> None:
+    """A GPU is reserved, used and paid for, or none of these. Raises ConfigError when the device and the stage's GPUs say otherwise."""
+    if gpus and device == "cpu":
+        said = f"stages.embed.gpus reserves {gpus:g} GPUs a worker, and embed.device computes on the CPU"
+        raise ConfigError(said, place="embed.device", remedy="Set embed.device: auto, or stages.embed.gpus: 0")
+    if not gpus and device.startswith("cuda"):
+        said = f"embed.device is {device}, and stages.embed.gpus gives the stage no GPU"
+        raise ConfigError(said, place="stages.embed.gpus", remedy="Set stages.embed.gpus: 1 (embed.device: auto then takes it)")
 
 
 def start_board() -> Any:

@@ -19,7 +19,7 @@ from raydex.ir.errors import REJECT_CLASSES, ConfigError
 from raydex.ir.ids import record_id
 from raydex.jobs.flow import WORK
 from raydex.jobs.held import Held, Known, index_ledger
-from raydex.jobs.sources import Listed, ListRules, ListSummary, Source, hash_files, list_source
+from raydex.jobs.sources import Listed, ListRules, Source, hash_files, list_source
 from raydex.jobs.work import WorkRows
 
 
@@ -58,7 +58,7 @@ def make_plan(
     Raises ConfigError when the deletions go over the share, or a source lists nothing while the lake holds records of it.
     """
     plan = Plan()
-    known = index_ledger(ledger, {source.source_id for source in sources}, fingerprints)
+    known = index_ledger(ledger, {source.source_id: source.repository or source.name for source in sources}, fingerprints)
     rules = ListRules(
         include=settings.list.include,
         exclude=settings.list.exclude,
@@ -85,18 +85,19 @@ def _plan_source(
     allow_empty: bool,
     only: set[str] | None,
 ) -> None:
-    summary = ListSummary()
+    repository = source.repository or source.name
+    listing = list_source(source, rules, plan.excluded)
+    if only is not None:
+        listing = (one for one in listing if record_id(source.workspace, source.name, one.path) in only)
     unseen = {*known.settled, *known.others}
     failed: list[str] = []
     seen = 0
-    for listed, content, error in _hashed(list_source(source, rules, summary), known, source, settings):
+    for listed, content, error in _hashed(listing, known, source, settings):
         seen += 1
         identity = record_id(source.workspace, source.name, listed.path)
         unseen.discard(identity)
         if error:
             failed.append(listed.path)
-        if only is not None and identity not in only:
-            continue
         plan.counts["seen"] += 1
         plan.listed_bytes += listed.size or 0
         if error:
@@ -109,7 +110,10 @@ def _plan_source(
             plan.unchanged_states["indexed"] += 1
             continue
         before = known.others.get(identity)
-        start = "parse" if only is not None or settled is not None else start_stage(before, content, fingerprints, settings.limits.attempts)
+        if only is not None or settled is not None or (before is not None and before.repository != repository):
+            start: str | None = "parse"
+        else:
+            start = start_stage(before, content, fingerprints, settings.limits.attempts)
         if start is None:
             assert before is not None
             plan.counts["unchanged"] += 1
@@ -123,10 +127,9 @@ def _plan_source(
             same = before.content_hash == content
             row["attempts"] = before.attempts if same and before.state != "indexed" else 0
             if start != "parse":
-                row.update(media_type=before.media_type, cas_uri=before.cas_uri)
+                row.update(media_type=before.media_type, cas_uri=before.cas_uri, reject_class=before.reject_class)
                 row["missing"] = [item for item in before.missing if item not in ("embedding", "current_content")]
         rows.append(row)
-    plan.excluded.update(summary.excluded)
     if only is not None:
         return
     gone = {record for record, path in known.paths(unseen).items() if not _under(path, failed)} if unseen else set()
@@ -156,6 +159,8 @@ def start_stage(before: Held | None, content: str, fingerprints: dict[str, str],
         if "chunk" in marks and marks["chunk"] != fingerprints["chunk"]:
             return "chunk"
         return None if tried_out else "parse"
+    if _may_retry(before, attempts) and "embed_tried" not in marks:
+        return "parse"  # pages could not be read
     if marks.get("chunk") != fingerprints["chunk"]:
         return "chunk"
     if marks.get("embed") != fingerprints["embed"]:
@@ -164,7 +169,7 @@ def start_stage(before: Held | None, content: str, fingerprints: dict[str, str],
 
 
 def _may_retry(row: Held, attempts: int) -> bool:
-    return REJECT_CLASSES[row.reject_class].retryable and row.attempts < attempts
+    return bool(row.reject_class) and REJECT_CLASSES[row.reject_class].retryable and row.attempts < attempts
 
 
 def _hashed(
@@ -208,7 +213,7 @@ def _work_row(source: Source, identity: str, listed: Listed, content: str) -> di
 
 def _plan_failed(plan: Plan, rows: WorkRows, row: dict[str, Any], before: Held | None, error: tuple[str, str], attempts: int) -> None:
     """A file that could not be read: new ones become rejects; indexed ones keep their last content and are degraded."""
-    if before is not None and before.reject_class == error[0] and before.attempts >= attempts:
+    if before is not None and before.reject_class == error[0] and not _may_retry(before, attempts):
         plan.counts["unchanged"] += 1
         plan.unchanged_states[before.state] += 1
         return
@@ -219,6 +224,7 @@ def _plan_failed(plan: Plan, rows: WorkRows, row: dict[str, Any], before: Held |
             start="keep",
             content_hash=before.content_hash,
             media_type=before.media_type,
+            repository=before.repository,
             cas_uri=before.cas_uri,
             size=before.size,
             missing=sorted({*before.missing, "current_content"}),

@@ -13,13 +13,17 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from raydex.ir.kinds import CODE_NAMES
 from raydex.kernels.resolve import FAMILIES, Repository
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 RELATION_COLUMNS = ("source", "target", "relation", "confidence", "rule", "record_id", "locator", "excerpt_hash", "line")
-# what a Python worker is given of a repository: `text` is a module's path, a symbol's qualified name or what a reference binds
+# relations of the rows by which names are resolved
+TELLING = ("IMPORTS", "INHERITS", CODE_NAMES)
+# what a Python worker is given of a repository: `text` is a module's path, a symbol's qualified name or the label of a row of `code_edges`;
+# `rule` is a symbol's discriminator or the row's rule; `asked`: whether the row is to be resolved, and not only to resolve others by
 _ROWS = pa.schema(
     [
         pa.field("tag", pa.string()),
@@ -27,6 +31,7 @@ _ROWS = pa.schema(
         pa.field("text", pa.string()),
         pa.field("kind", pa.string()),
         pa.field("relation", pa.string()),
+        pa.field("rule", pa.string()),
         pa.field("candidates", pa.list_(pa.string())),
         pa.field("asked", pa.bool_()),
         pa.field("line", pa.int32()),
@@ -72,12 +77,16 @@ def resolved_references(frames: Mapping[str, DataFrame], edges: DataFrame, scope
     symbols = frames["symbols"]
     family = F.create_map(*[F.lit(part) for pair in FAMILIES.items() for part in pair])[F.col("language")]
     is_module = F.col("kind") == "module"
-    open_rows = edges.where(F.col("target").isNull() & (F.size("candidates") > 0))
+    is_open = F.col("target").isNull() & (F.size("candidates") > 0) & (F.col("relation") != CODE_NAMES)
     if scope is None:
-        open_rows = open_rows.withColumn("asked", F.lit(True))
+        marked = edges.withColumn("asked", is_open)
     else:
-        marked = F.broadcast(scope.withColumn("asked", F.lit(True)))
-        open_rows = open_rows.join(marked, "record_id", "left").where((F.col("relation") == "IMPORTS") | F.col("asked"))
+        inside = F.broadcast(scope.withColumn("inside", F.lit(True)))
+        marked = edges.join(inside, "record_id", "left").withColumn("asked", is_open & F.coalesce("inside", F.lit(False)))
+    # bases say what classes inherit, decided or not
+    telling = F.col("relation").isin(*TELLING)
+    decided = F.when(F.col("target").isNotNull(), F.array("target")).otherwise(F.col("candidates"))
+    told = marked.where(telling | F.col("asked")).withColumn("candidates", decided)
 
     def rows(frame: DataFrame, **given: Column) -> DataFrame:
         columns = [given[f.name] if f.name in given else F.lit(None).cast(f.dataType) for f in layout]
@@ -85,18 +94,14 @@ def resolved_references(frames: Mapping[str, DataFrame], edges: DataFrame, scope
 
     layout = from_arrow_schema(_ROWS)
     modules = rows(symbols.where(is_module), tag=F.lit("module"), symbol_id=F.col("symbol_id"), text=F.col("path"))
-    named = ("symbol_id", "kind")
-    # the only trace of what a module exports by default is how its declaration begins
-    exported = F.when(F.col("signature").startswith("export default "), "default")
-    symbol = {"tag": F.lit("symbol"), "text": F.col("qualified_name"), "relation": exported}
-    defined = rows(symbols.where(~is_module), **symbol, **{name: F.col(name) for name in named})
-    same = ("relation", "candidates", "asked", "line", "char_start", "char_end", "excerpt_hash")
+    symbol = {"symbol_id": F.col("symbol_id"), "text": F.col("qualified_name"), "kind": F.col("kind"), "rule": F.col("discriminator")}
+    defined = rows(symbols.where(~is_module), tag=F.lit("symbol"), **symbol)
+    same = ("relation", "rule", "candidates", "asked", "line", "char_start", "char_end", "excerpt_hash")
     referred = rows(
-        open_rows,
+        told,
         tag=F.lit("reference"),
         symbol_id=F.col("source"),
         text=F.col("label"),
-        kind=F.col("rule"),
         **{name: F.col(name) for name in same},
     )
     # the module of a record tells its language, the ledger its repository
@@ -114,20 +119,17 @@ def resolve_repository(rows: pa.Table) -> pa.Table:
     known = Repository(rows["family"][0].as_py())
     references = rows.filter(pc.equal(rows["tag"], "reference"))
     definitions = rows.filter(pc.not_equal(rows["tag"], "reference"))
-    names = ("tag", "record_id", "symbol_id", "text", "kind", "relation")
-    for tag, record, symbol, text, kind, exported in _zipped(definitions, *names):
+    for tag, record, symbol, text, kind, discriminator in _zipped(definitions, "tag", "record_id", "symbol_id", "text", "kind", "rule"):
         if tag == "symbol":
-            known.add_symbol(symbol, record, text, kind)
-            if exported == "default":
-                known.add_default(record, text)
+            known.add_symbol(symbol, record, text, kind, discriminator or "")
         else:
             known.add_module(symbol, record, text)
-    imports = references.filter(pc.equal(references["relation"], "IMPORTS"))
-    for record, label, rule, candidates in _zipped(imports, "record_id", "text", "kind", "candidates"):
-        known.add_binding(record, label.partition("#")[0], candidates, star=rule == "import_star")
+    telling = references.filter(pc.is_in(references["relation"], pa.array(TELLING)))
+    for row in _zipped(telling, "record_id", "symbol_id", "relation", "text", "rule", "candidates"):
+        known.add_reference(*row)
     asked = references.filter(pc.fill_null(references["asked"], False))
     made: dict[str, list[Any]] = {"row": [], "target": [], "relation": [], "confidence": [], "rule": []}
-    for at, (record, relation, rule, candidates) in enumerate(_zipped(asked, "record_id", "relation", "kind", "candidates")):
+    for at, (record, relation, rule, candidates) in enumerate(_zipped(asked, "record_id", "relation", "rule", "candidates")):
         for resolution in known.resolve(record, relation, rule, candidates):
             made["row"].append(at)
             made["target"].append(resolution.target)

@@ -19,7 +19,7 @@ from raydex.ir.locator import Locator
 
 if TYPE_CHECKING:
     from graphframes import GraphFrame
-    from pyspark.sql import DataFrame
+    from pyspark.sql import Column, DataFrame
 
 # most certain first: several sites of one edge give it the confidence of the best one (contracts 22)
 CONFIDENCE_ORDER = ("VERIFIED", "EXTRACTED", "INFERRED", "AMBIGUOUS")
@@ -119,7 +119,8 @@ def check_relations(identified: DataFrame, nodes: DataFrame) -> DataFrame:
 
 
 def make_edges(checked: DataFrame) -> DataFrame:
-    """Relations without a problem → edges: the best confidence, evidence ids sorted. The record is the first one by id.
+    """Relations without a problem → edges: the best confidence, evidence ids sorted, and by each the rule that saw this edge there (the
+    most certain one, then the first by name). The record is the first one by id.
 
     Lists are made distinct after they are collected: nearly all have one item, for which a set costs more than twice as much.
     """
@@ -127,16 +128,22 @@ def make_edges(checked: DataFrame) -> DataFrame:
 
     order = F.create_map(*[F.lit(part) for at, name in enumerate(CONFIDENCE_ORDER) for part in (name, at)])
     names = F.array(*[F.lit(name) for name in CONFIDENCE_ORDER])
+    seen = F.sort_array(F.collect_list(F.struct("evidence_id", F.col("rank"), "rule"))).alias("seen")
+
+    def is_first(item: Column, at: Column) -> Column:
+        """Items are sorted: the first of an evidence differs from the item before it."""
+        return (at == 0) | (item["evidence_id"] != F.element_at("seen", F.when(at == 0, F.lit(1)).otherwise(at))["evidence_id"])
+
     return (
         checked.where(F.col("problem").isNull())
+        .withColumn("rank", order[F.col("confidence")])
         .groupBy("edge_id", "source", "target", "relation")
-        .agg(
-            names[F.min(order[F.col("confidence")])].alias("confidence"),
-            F.sort_array(F.array_distinct(F.collect_list("evidence_id"))).alias("evidence_ids"),
-            F.min(F.struct("record_id", "revision")).alias("first"),
-        )
+        .agg(names[F.min("rank")].alias("confidence"), seen, F.min(F.struct("record_id", "revision")).alias("first"))
+        .withColumn("seen", F.filter("seen", is_first))
         .select(
-            *("edge_id", "source", "target", "relation", "confidence", "evidence_ids"),
+            *("edge_id", "source", "target", "relation", "confidence"),
+            F.transform("seen", lambda item: item["evidence_id"]).alias("evidence_ids"),
+            F.transform("seen", lambda item: item["rule"]).alias("rules"),
             F.col("first.record_id").alias("record_id"),
             F.col("first.revision").alias("content_hash"),
         )
@@ -144,22 +151,21 @@ def make_edges(checked: DataFrame) -> DataFrame:
 
 
 def make_evidence(checked: DataFrame) -> DataFrame:
-    """Relations without a problem → evidence, one row an id; the rules of all edges that stand on it, sorted, with commas between."""
+    """Relations without a problem → evidence, one row an id."""
     from pyspark.sql import functions as F
 
     # what an id is made of is equal wherever the id is: as keys these columns cost least
     same = ("record_id", "locator", "excerpt_hash", "revision", "cas_uri", "path", "line")
-    rules = F.array_join(F.sort_array(F.array_distinct(F.collect_list("rule"))), ",").alias("rule")
     return (
         checked.where(F.col("problem").isNull())
-        .groupBy("evidence_id", *same)
-        .agg(rules)
+        .select("evidence_id", *same)
+        .distinct()
         .select(
             "evidence_id",
             F.col("record_id").alias("source_record_id"),
             *("locator", "excerpt_hash", "revision", "cas_uri"),
             F.lit("candidate").alias("verification"),
-            *("rule", "path", "line", "record_id"),
+            *("path", "line", "record_id"),
             F.col("revision").alias("content_hash"),
         )
     )

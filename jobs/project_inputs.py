@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from raydex.cluster.delta import list_data_files, table_folder
-from raydex.ir.kinds import CODE_RELATIONS_BETWEEN_SYMBOLS
+from raydex.ir.kinds import CODE_NAMES, CODE_RELATIONS_BETWEEN_SYMBOLS
 from raydex.ir.tables import TABLES
 
 if TYPE_CHECKING:
@@ -48,6 +48,7 @@ COLUMNS: dict[str, tuple[str, ...]] = {
         "signature",
         "visibility",
         "package",
+        "discriminator",
     ),
     "code_edges": (
         "record_id",
@@ -86,11 +87,11 @@ def inputs_of_lake(root: Path, versions: Mapping[str, int]) -> ProjectInputs:
 
 
 def read_inputs(spark: SparkSession, inputs: ProjectInputs) -> dict[str, DataFrame]:
-    """A DataFrame for each table of `COLUMNS`, with these columns; `code_edges` only between symbols."""
+    """A DataFrame for each table of `COLUMNS`, with these columns; `code_edges` only between symbols, and of the names that these give."""
     from pyspark.sql import functions as F
 
     frames = {name: read_files(spark, name, COLUMNS[name], inputs.files.get(name, ())) for name in COLUMNS}
-    frames["code_edges"] = frames["code_edges"].where(F.col("relation").isin(*CODE_RELATIONS_BETWEEN_SYMBOLS))
+    frames["code_edges"] = frames["code_edges"].where(F.col("relation").isin(*CODE_RELATIONS_BETWEEN_SYMBOLS, CODE_NAMES))
     return frames
 
 

@@ -1,36 +1,29 @@
-"""The projection step of a run: Spark on, project, rows that differ committed, Spark off.
-
-Rows that come out as they were stay where they are: only what is new or gone is written, so that an unchanged graph costs no commit.
-"""
+"""The projection step of a run: Spark on, project, Spark off, rows that differ committed: an unchanged graph costs no commit."""
 
 from __future__ import annotations
 
 import shutil
-import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
-import numpy as np
-import polars as pl
-import pyarrow as pa
-
-from raydex.cluster.delta import commit_files, read_delta, rewrite_table, write_data_file
+from raydex.cluster.delta import commit_files, write_data_file
 from raydex.cluster.lake import Lake, acknowledged_epoch, pin_versions
 from raydex.ir.ids import make_id
 from raydex.ir.rows import Stamp, stamped
-from raydex.ir.tables import PROJECT_TABLES, TABLES, VOLATILE
+from raydex.ir.tables import PROJECT_TABLES
 from raydex.jobs.context import RunContext
 from raydex.jobs.project import ProjectOutputs, ProjectStamp, project
 from raydex.jobs.project_inputs import inputs_of_lake
-
-FILE_ROWS = 500_000
+from raydex.jobs.replace import replace_rows
+from raydex.jobs.stopwatch import Stopwatch
 
 
 def run_projection(lake: Lake, context: RunContext, say: Callable[[str], None]) -> tuple[str, dict[str, float]]:
     """(projection hash, figures). The four tables hold exactly the projection of the tables as they are now."""
     from raydex.cluster.spark import PACKAGES, SparkSettings, open_spark
 
-    clock = time.perf_counter()
+    watch = Stopwatch()
     settings = context.settings.spark
     out = lake.staging / "projection"
     shutil.rmtree(out, ignore_errors=True)
@@ -40,51 +33,21 @@ def run_projection(lake: Lake, context: RunContext, say: Callable[[str], None]) 
         with open_spark(
             out / "spark", settings.cores or None, settings.memory, SparkSettings(packages=settings.packages or PACKAGES)
         ) as spark:
-            started = time.perf_counter() - clock
+            started = watch.figures()["seconds"]
             outputs = project(spark, inputs, stamp, out)
-        changed = {name: replace_rows(lake, name, outputs.table(name)) for name in PROJECT_TABLES}
+        changed = {name: replace_rows(lake.tables, name, partial(outputs.batches, name)) for name in PROJECT_TABLES}
         if outputs.problem_counts:
             _record_problems(lake, context, outputs, say)
     finally:
         shutil.rmtree(out, ignore_errors=True)
-    seconds = time.perf_counter() - clock
+    figures = watch.figures()
     counts = outputs.counts
     say(
         f"Projection: {counts['nodes']} nodes, {counts['edges']} edges, {counts['evidence']} evidence "
-        f"({seconds:.1f} s, of which Spark's start {started:.1f} s; {sum(changed.values())} rows written)."
+        f"({figures['seconds']:.1f} s, of which Spark's start {started:.1f} s; {sum(changed.values())} rows written)."
     )
     rows = counts["edges"] + counts["nodes"]
-    return outputs.projection_hash, {"rows_in": rows, "rows_out": rows, "seconds": seconds, "rejects": sum(outputs.problem_counts.values())}
-
-
-def replace_rows(lake: Lake, name: str, fresh: pa.Table) -> int:
-    """Makes table `name` hold the rows of `fresh`; rows that are equal but for volatile columns are left alone. Returns rows written."""
-    spec = TABLES[name]
-    own = [column for column in spec.schema.names if column not in VOLATILE]
-    held = read_delta(lake.tables, name, columns=own)
-    new_marks = _marks(fresh.select(own), spec.key)
-    old_marks = _marks(held, spec.key)
-    same = new_marks.join(old_marks, on=[spec.key, "mark"], how="semi")[spec.key]
-    kept = set(same.to_list())
-    added = fresh.filter(pa.array(~new_marks[spec.key].is_in(same.implode()).to_numpy()))
-    files = [write_data_file(lake.tables, name, added.slice(at, FILE_ROWS)) for at in range(0, added.num_rows, FILE_ROWS)]
-
-    def keep(part: pa.Table) -> np.ndarray:
-        return np.fromiter((key in kept for key in part.column(spec.key).to_pylist()), np.bool_, part.num_rows)
-
-    if held.num_rows == 0:
-        if files:
-            commit_files(lake.tables, name, files, metadata={"raydex.projection": name})
-    elif files or len(kept) < held.num_rows:
-        rewrite_table(lake.tables, name, [spec.key], keep, add=files, metadata={"raydex.projection": name})
-    return added.num_rows
-
-
-def _marks(table: pa.Table, key: str) -> pl.DataFrame:
-    frame = pl.from_arrow(table)
-    assert isinstance(frame, pl.DataFrame)
-    lists = [pl.col(name).list.join("\x1f").alias(name) for name, kind in frame.schema.items() if isinstance(kind, pl.List)]
-    return frame.with_columns(lists).select(pl.col(key), pl.struct(pl.all()).hash(seed=0).alias("mark"))
+    return outputs.projection_hash, {"rows_in": rows, "rows_out": rows, "rejects": sum(outputs.problem_counts.values()), **figures}
 
 
 def _record_problems(lake: Lake, context: RunContext, outputs: ProjectOutputs, say: Callable[[str], None]) -> None:

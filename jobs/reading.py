@@ -12,8 +12,9 @@ import pyarrow.compute as pc
 from raydex.cluster.lake import Generation, Lake, active_generation, read_pinned
 from raydex.cluster.objects import ObjectStore
 from raydex.ir.errors import ConfigError, StoreError
-from raydex.ir.locator import Locator
-from raydex.kernels.decode import decode_as
+from raydex.ir.ids import content_hash
+from raydex.jobs.places import held_objects_uri
+from raydex.jobs.sources import read_uri
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,28 +34,25 @@ class Reader:
         table = self.rows(name, columns=columns, where=pc.field(column).isin(pa.array(ids, pa.string())))
         return {row[column]: row for row in table.to_pylist()}
 
-    def source_text(self, record: dict[str, Any]) -> str | None:
-        """The decoded original of a record, from the object store; None when the lake keeps references only."""
-        if not record.get("cas_uri"):
+    def vector_rows(self, columns: list[str]) -> pa.Table:
+        """Rows of `embeddings` by the model of this generation: those of another model wait for their record to be indexed again."""
+        return self.rows("embeddings", columns=columns, where=pc.field("fingerprint") == self.generation.fingerprints.get("embed", ""))
+
+    def original(self, record: dict[str, Any]) -> bytes | None:
+        """The bytes that a row of `records` was made from: from the object store, else from where they were listed; None when neither has
+        them, or has other bytes by now."""
+        if not record.get("content_hash"):
             return None
         try:
-            data = self.objects().get(record["cas_uri"])
-        except StoreError:
+            if record.get("cas_uri"):
+                return self.objects().get(record["cas_uri"])
+            data = read_uri(record["uri"]) if record.get("uri") else b""
+        except (StoreError, OSError):
             return None
-        heads = self.by_ids("documents", "record_id", [record["record_id"]], ["record_id", "encoding"])
-        encoding = heads.get(record["record_id"], {}).get("encoding") or "utf-8"
-        return decode_as(data, encoding)
-
-    def excerpt(self, record: dict[str, Any], locator: str) -> str | None:
-        """The source's own text at a locator, where the format has character or line ranges."""
-        place = Locator.parse(locator)
-        if place.char is None and place.line is None:
-            return None
-        text = self.source_text(record)
-        return None if text is None else place.slice_text(text)
+        return data if content_hash(data) == record["content_hash"] else None
 
     def objects(self) -> ObjectStore:
-        return ObjectStore(str(self.lake.objects))
+        return ObjectStore(held_objects_uri(self.lake, self.generation.cursors))
 
 
 def open_reader(root: Path | str) -> Reader:

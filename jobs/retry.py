@@ -6,16 +6,21 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from raydex.cluster.lake import Lake, active_generation, load_ledger
 from raydex.configs.settings import Settings
 from raydex.ir.errors import REJECT_CLASSES, ConfigError
 from raydex.jobs.index import IndexRequest, index
+from raydex.jobs.summary import join_stages
+
+# nothing but another file would end otherwise
+LEFT = ("unsupported_media_type", "refused")
 
 
 def retry(root: Path, settings: Settings, reject_class: str | None, *, progress: bool, say: Callable[[str], None]) -> dict[str, Any]:
-    """Re-runs every rejected or degraded record whose last reject is of the class (default: all but unsupported types).
+    """Re-runs every rejected or degraded record whose last reject is of the class (default: all but `LEFT`).
 
     A retry is asked for by hand, so that terminal classes and spent attempts run again too.
     """
@@ -28,7 +33,7 @@ def retry(root: Path, settings: Settings, reject_class: str | None, *, progress:
     if reject_class is not None:
         mask = pc.and_(mask, pc.equal(ledger.column("reject_class"), reject_class))
     else:
-        mask = pc.and_(mask, pc.not_equal(ledger.column("reject_class"), "unsupported_media_type"))
+        mask = pc.and_(mask, pc.invert(pc.is_in(ledger.column("reject_class"), pa.array(LEFT))))
     chosen = ledger.filter(mask)
     roots: dict[str, dict[str, Any]] = {}
     for key in chosen.column("source_id").unique().to_pylist():
@@ -46,7 +51,6 @@ def retry(root: Path, settings: Settings, reject_class: str | None, *, progress:
             settings=settings.model_copy(update={"workspace": source["workspace"]}),
             name=source["name"],
             repository=source["repository"],
-            commit=source["commit"] or None,
             only=frozenset(ids),
             progress=progress,
             say=say,
@@ -76,8 +80,5 @@ def _merge(left: dict[str, Any] | None, right: dict[str, Any]) -> dict[str, Any]
     merged["seconds"] = left["seconds"] + right["seconds"]
     merged["records"] = {key: left["records"][key] + value for key, value in right["records"].items()}
     merged["rejects"] = {key: left["rejects"].get(key, 0) + right["rejects"].get(key, 0) for key in {*left["rejects"], *right["rejects"]}}
-    merged["stages"] = {
-        name: {key: left["stages"].get(name, {}).get(key, 0) + value for key, value in figures.items()}
-        for name, figures in right["stages"].items()
-    }
+    merged["stages"] = join_stages(left["stages"], right["stages"])
     return merged

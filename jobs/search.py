@@ -21,11 +21,13 @@ SOURCE_TYPES = {
     "code": ("text/x-python", "text/x-typescript", "text/x-tsx"),
     "document": ("text/html", "text/markdown", "text/plain", "application/pdf"),
 }
-SNIPPET = 400
 
 
 def search(root: Path, text: str, k: int, source_type: str | None = None) -> dict[str, Any]:
-    """{query, generation, engine, hits: [{rank, score, chunk_id, title, path, locator …}]}; hits in falling score, ties by id."""
+    """{query, generation, engine, hits: [{rank, score, chunk_id, title, path, locator …}]}; hits in falling score, ties by id.
+
+    `engine`: milvus, exact, or none where no record of the generation has text to embed.
+    """
     if not text.strip():
         raise ConfigError("the query is empty", remedy="Say what to look for")
     reader = open_reader(root)
@@ -33,16 +35,19 @@ def search(root: Path, text: str, k: int, source_type: str | None = None) -> dic
     if cursor is None:
         raise ConfigError("this generation has no vectors", place=str(root), remedy="Index with an embedding model (embed.model)")
     types = _types(source_type)
+    if not cursor["collection"]:
+        return {"query": text, "generation": reader.generation.number, "engine": "none", "hits": []}
     query = embed_query(cursor, text)
     found, engine = _find(reader, cursor, query, k, types)
     return {"query": text, "generation": reader.generation.number, "engine": engine, "hits": describe(reader, found)}
 
 
 def embed_query(cursor: dict[str, Any], text: str) -> np.ndarray:
-    """float32 (dim,) by the model that the generation was embedded with."""
+    """float32 (dim,) by the model that the generation was embedded with, on the device that is here."""
+    from raydex.jobs.load import READER_KEYS
     from raydex.kernels.embed import load_embedder
 
-    embedder = load_embedder(EmbedSettings(**cursor["embed"]))
+    embedder = load_embedder(EmbedSettings(**{key: cursor["embed"][key] for key in READER_KEYS if key in cursor["embed"]}))
     assert embedder is not None
     return embedder.embed([text])[0]  # type: ignore[no-any-return]
 
@@ -54,23 +59,17 @@ def _find(
     from raydex.cluster.vectors import VectorStore
 
     try:
-        with VectorStore(vector_uri(reader, cursor), cursor["collection"], cursor["dimension"]) as store:
-            hits = store.search(query.tolist(), k, reader.generation.number, source_types=types)
+        with VectorStore(reader.lake.place(cursor["uri"]), cursor["collection"], cursor["dimension"]) as store:
+            hits = store.search(query.tolist(), k, cursor["generation"], source_types=types)
             return [(hit.chunk_id, hit.score) for hit in hits], "milvus"
     except Busy:
         return exact(reader, query, k, types), "exact"
 
 
-def vector_uri(reader: Reader, cursor: dict[str, Any]) -> str:
-    """The store's address: a server's URI as it is, an embedded file relative to the lake (a lake may be moved)."""
-    uri = str(cursor["uri"])
-    return uri if "://" in uri else str(reader.lake.root / uri)
-
-
 def exact(reader: Reader, query: np.ndarray, k: int, types: tuple[str, ...] | None) -> list[tuple[str, float]]:
     from raydex.kernels.nearest import exact_search_parts
 
-    table = reader.rows("embeddings", columns=["chunk_id", "record_id", "vector"])
+    table = reader.vector_rows(["chunk_id", "record_id", "vector"])
     if types:
         kept = reader.rows("documents", columns=["record_id", "media_type"], where=pc.field("media_type").isin(list(types)))
         table = table.filter(pc.is_in(table.column("record_id"), kept.column("record_id").combine_chunks()))

@@ -13,21 +13,21 @@ import errno
 import os
 import re
 import stat
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from raydex.ir.errors import ConfigError
+from raydex.ir.errors import ConfigError, StoreError
 from raydex.ir.ids import source_id
 from raydex.jobs.folder_walk import walk
-from raydex.jobs.git_info import find_git, is_dirty
+from raydex.jobs.git_info import GitInfo, find_git
 from raydex.jobs.hashing import hash_files
 from raydex.jobs.listing import (
     FILE_SCHEME,
     Filter,
     Listed,
     ListRules,
-    ListSummary,
     change_key,
     path_of,
     printable,
@@ -36,7 +36,7 @@ from raydex.jobs.listing import (
     unreadable,
 )
 
-__all__ = ["ListRules", "ListSummary", "Listed", "Source", "hash_files", "list_source", "open_source", "read_uri"]
+__all__ = ["ListRules", "Listed", "Source", "hash_files", "list_source", "open_source", "read_uri"]
 
 _SCHEME = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*://")
 _GLOB = re.compile(r"[*?\[]")
@@ -46,7 +46,8 @@ _GLOB = re.compile(r"[*?\[]")
 class Source:
     """`root` is an absolute path or an object-store URI; `repository` is empty where there is none; `pattern` a glob below the root.
 
-    `dirty` names what differs from `commit`, relative to the root (see `git_info`); `top` is the work tree that holds the root.
+    `dirty` names what differs from the checked-out commit, relative to the root (see `git_info`); `top` is the work tree that holds the
+    root; `notes` are sentences for the user.
     """
 
     source_id: str
@@ -61,15 +62,14 @@ class Source:
     top: str = ""
     notes: tuple[str, ...] = ()
 
-    def is_dirty(self, path: str) -> bool:
-        """Whether the commit does not vouch for this path."""
-        return is_dirty(path, self.dirty)
-
 
 def open_source(
     spec: str, *, workspace: str = "default", name: str | None = None, repository: str | None = None, commit: str | None = None
 ) -> Source:
-    """What the user named. Raises ConfigError for a path that is not there, a URI with a password, or a root without a name."""
+    """What the user named; `name`, `repository` and `commit` override what git says, and nothing else of it.
+
+    Raises ConfigError for a path that is not there, a URI with a password, or a root without a name.
+    """
     if spec.startswith(FILE_SCHEME):
         spec = os.fsdecode(path_of(spec))
     elif _SCHEME.match(spec):
@@ -86,16 +86,11 @@ def open_source(
         what = error.strerror if error.errno not in (errno.ENOENT, errno.ENOTDIR) else "there is no such file or folder"
         raise ConfigError(str(what), place=spec, remedy="Check the path; it is taken from the current folder") from error
     folder = path.parent if single else path
-    git = None if repository and commit else find_git(folder)
+    git, notes = _ask_git(folder, told=bool(repository and commit))
     asked = Path(os.path.abspath(fixed))
     named = name or (git.name if git else "") or (asked.parent if single else asked).name or folder.name
     if not named:
         raise ConfigError("this folder has no name", place=spec, remedy="Give the source one with --name")
-    notes = (
-        tuple(f"{place} is a submodule: its files are listed, the commit does not vouch for them" for place in git.submodules)
-        if git
-        else ()
-    )
     return Source(
         source_id(workspace, named),
         workspace,
@@ -111,26 +106,32 @@ def open_source(
     )
 
 
-def list_source(source: Source, rules: ListRules | None = None, summary: ListSummary | None = None) -> Iterator[Listed]:
-    """Files in the order of their paths. Raises InputError (unreadable) when the root itself cannot be listed."""
+def _ask_git(folder: Path, told: bool) -> tuple[GitInfo | None, tuple[str, ...]]:
+    """What git says of a folder, and notes. Who gives repository and commit by hand needs no git: then its failure is only noted."""
+    try:
+        git = find_git(folder)
+    except (ConfigError, StoreError) as error:
+        if not told:
+            raise
+        return None, (f"{error.message}: repository and commit are taken as given",)
+    places = git.submodules if git else ()
+    return git, tuple(f"{place} is a submodule: its files are listed, the commit does not vouch for them" for place in places)
+
+
+def list_source(source: Source, rules: ListRules | None = None, excluded: Counter[str] | None = None) -> Iterable[Listed]:
+    """Files in the order of their paths; `excluded` counts what is left out, by reason.
+
+    Raises InputError (unreadable) when the root itself cannot be listed.
+    """
     rules = rules or ListRules()
-    summary = summary if summary is not None else ListSummary()
-    chosen = Filter(rules, summary, source.pattern)
+    chosen = Filter(rules, Counter() if excluded is None else excluded, source.pattern)
     if source.kind == "object":
         from raydex.jobs.object_sources import list_objects
 
-        listing: Iterable[Listed] = list_objects(source.root, chosen)
-    elif source.kind == "file":
-        listing = [_list_one(source.root)]
-    else:
-        listing = walk(source.root, source.top, rules, summary, chosen)
-    for listed in listing:
-        if listed.error is None:
-            summary.files += 1
-            summary.bytes += listed.size
-        else:
-            summary.errors += 1
-        yield listed
+        return list_objects(source.root, chosen)
+    if source.kind == "file":
+        return [_list_one(source.root)]
+    return walk(source.root, source.top, rules, chosen)
 
 
 def read_uri(uri: str) -> bytes:

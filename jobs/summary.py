@@ -13,7 +13,7 @@ import orjson
 from raydex.cluster.delta import commit_files, write_data_file
 from raydex.cluster.lake import Generation, Lake
 from raydex.ir.rows import to_table
-from raydex.jobs.context import RunContext
+from raydex.jobs.context import STAGES, RunContext
 from raydex.jobs.epochs import FIGURES, Tally
 from raydex.jobs.plan import Plan
 
@@ -24,14 +24,23 @@ STAGE_NAMES = ("list", "parse", "chunk", "embed", "project", "vectors", "graph",
 
 
 def summarise(run: IndexRun, plan: Plan, tally: Tally, generation: Generation | None, finished: dict[str, Any]) -> dict[str, Any]:
-    """records: seen = new + changed + unchanged = indexed + degraded + rejected (contracts 18); deleted is outside seen."""
+    """records: seen = new + changed + unchanged = indexed + degraded + rejected (contracts 18); deleted is outside seen.
+
+    stages: `seconds` of parse, chunk and embed add up over their actors, those of the other steps are the driver's. `wall_seconds` and
+    `queue` (the most records that waited before the stage) come from the board; they are null where it did not answer.
+    """
     states = tally.states + plan.unchanged_states
     counts = plan.counts
-    stages: dict[str, dict[str, float]] = {name: dict.fromkeys(FIGURES, 0) for name in STAGE_NAMES}
+    stages: dict[str, dict[str, float | None]] = {name: dict.fromkeys(FIGURES, 0) for name in STAGE_NAMES}
     stages["list"].update(rows_in=counts["seen"], rows_out=counts["seen"], seconds=run.seconds.get("list", 0.0))
-    stages.update(tally.stages)
+    for name in STAGES:
+        unknown = None if plan.work.num_rows else 0
+        stages[name].update(tally.stages[name])
+        stages[name].update({"wall_seconds": unknown, "queue": unknown, **run.measured.get(name, {})})
     for name in ("project", "vectors", "graph", "verify"):
         stages[name].update(finished.get("stages", {}).get(name, {}))
+    for name in set(STAGE_NAMES) - set(STAGES):
+        stages[name]["wall_seconds"] = stages[name]["seconds"]
     return {
         "run": run.context.run_id,
         "generation": generation.number if generation else 0,
@@ -46,7 +55,9 @@ def summarise(run: IndexRun, plan: Plan, tally: Tally, generation: Generation | 
             "degraded": states["degraded"],
             "rejected": states["rejected"],
         },
-        "stages": {name: {key: round(value, 3) for key, value in figures.items()} for name, figures in stages.items()},
+        "stages": {
+            name: {key: None if value is None else round(value, 3) for key, value in figures.items()} for name, figures in stages.items()
+        },
         "rejects": dict(sorted(tally.rejects.items())),
         "excluded": dict(sorted(plan.excluded.items())),
         "rows": dict(sorted(tally.rows.items())),
@@ -56,6 +67,20 @@ def summarise(run: IndexRun, plan: Plan, tally: Tally, generation: Generation | 
         "started_seconds": {key: round(value, 3) for key, value in run.seconds.items()},
         "stores": finished.get("stores", {}),
     }
+
+
+def join_stages(left: dict[str, Any], right: dict[str, Any]) -> dict[str, Any]:
+    """The `stages` of two runs as one: of queues the longer counts, all else adds up; what one did not measure stays unmeasured."""
+    joined: dict[str, Any] = {}
+    for name, figures in right.items():
+        joined[name] = {}
+        for key, value in figures.items():
+            other = left.get(name, {}).get(key, 0)
+            if value is None or other is None:
+                joined[name][key] = None
+            else:
+                joined[name][key] = max(value, other) if key == "queue" else value + other
+    return joined
 
 
 def record_run(

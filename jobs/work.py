@@ -12,7 +12,7 @@ from raydex.cluster.delta import list_data_files, read_data_file
 from raydex.cluster.lake import Lake
 from raydex.jobs.flow import WORK
 
-STORED_TABLES = {"chunk": ("documents", "blocks", "symbols"), "embed": ("chunks",)}
+STORED_TABLES = {"chunk": ("documents", "blocks", "symbols", "rejects"), "embed": ("chunks", "rejects"), "keep": ("rejects",)}
 MAX_BLOCKS = 4_096
 BUFFER_ROWS = 2_048
 

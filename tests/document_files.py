@@ -12,7 +12,6 @@ from raydex.kernels.parse import parse
 from raydex.kernels.request import ParseRequest
 
 PAGES = Path(__file__).parent / "fixtures" / "pages"
-CASES = Path(__file__).parents[1] / ".." / "shared" / "cases"
 CORPUS = Path(__file__).parents[1] / ".." / "shared" / "corpora" / "docs"
 
 

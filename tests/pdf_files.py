@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable
-from pathlib import Path
 
 from raydex.ir.ids import content_hash
 from raydex.kernels.limits import Limits
 from raydex.kernels.request import ParseRequest
 
-CASES = Path(__file__).parents[1] / ".." / "shared" / "cases"
 HELVETICA = b"<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica /Encoding /WinAnsiEncoding >>"
 
 

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import json
 import pickle
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
+from delta_files import NAME, NOW, edges, keys_of, load, log_entry
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from shared_cases import case
 
 from raydex.cluster.delta import (
     DataFile,
@@ -38,28 +40,6 @@ from raydex.ir.errors import ConfigError, StoreError
 from raydex.ir.ids import make_id
 from raydex.ir.rows import to_table
 from raydex.ir.tables import TABLES
-
-CASES = Path(__file__).parents[1] / ".." / "shared" / "cases"
-NAME = "chunk_edges"
-NOW = datetime(2026, 1, 1, tzinfo=UTC)
-
-
-def edges(epoch: int, *keys: str, record: str = "rec_1") -> pa.Table:
-    columns = {"edge_id": list(keys), "record_id": [record] * len(keys), "epoch": [epoch] * len(keys), "written_at": [NOW] * len(keys)}
-    return to_table(NAME, columns)
-
-
-def load(root: Path, *tables: pa.Table, txn: int | None = None) -> int:
-    return commit_files(root, NAME, [write_data_file(root, NAME, table, fsync=False) for table in tables], txn_version=txn)
-
-
-def keys_of(root: Path, **how: object) -> list[str]:
-    return sorted(read_delta(root, NAME, **how).column("edge_id").to_pylist())
-
-
-def log_entry(root: Path, version: int, name: str = NAME) -> Path:
-    return root / name / "_delta_log" / f"{version:020}.json"
-
 
 # reading and committing
 
@@ -416,9 +396,8 @@ def test_null_empty_and_repeated_keys_do_not_multiply(tmp_path):
     assert read_delta(tmp_path, NAME).num_rows == 5
 
 
-@pytest.mark.skipif(not CASES.exists(), reason="the cases are not here")
 def test_case_b46(tmp_path):
-    rows = json.loads((CASES / "b46-delta-null-key-merge" / "rows.json").read_text())
+    rows = json.loads((case("b46-delta-null-key-merge") / "rows.json").read_text())
     check_merge(tmp_path, rows)
     stored = read_delta(tmp_path, NAME)
     assert stored.num_rows == 3

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from raydex.ir.errors import CapacityError, ConfigError, InputError
-from raydex.kernels.embed import Embedder, EmbedOptions, embedding_identity, load_embedder, unit_vectors
+from raydex.kernels.embed import Embedder, EmbedOptions, choose_device, embedding_identity, load_embedder, unit_vectors
 from raydex.kernels.embed_remote import Endpoint
 from raydex.kernels.tokens import default_model_folder
 
@@ -298,3 +298,86 @@ def test_the_key_comes_from_the_environment_and_stays_out_of_messages(answers: A
     with pytest.raises(InputError) as caught:
         endpoint.encode(["a"])
     assert "canary" not in str(caught.value)
+
+
+def test_a_refused_text_costs_no_other_its_vector(answers: Answers) -> None:
+    """Whatever way the endpoint refuses: by a status that is not tried again, by one that is, or by a senseless answer."""
+    texts = [f"{'bad' if k in (3, 4, 17) else 'good'} {'x' * k}" for k in range(20)]
+    for status, data in ((400, {"error": "too long"}), (500, b""), (200, {"data": []})):
+        endpoint = Endpoint(answers.url, "served", attempts=2, wait=lambda seconds: None)
+        embedder = Embedder("served", "served@1", endpoint.encode, batch_size=8)
+        refuse = lambda body, s=status, d=data: (s, d) if any("bad" in text for text in body["input"]) else good(body)  # noqa: E731
+        answers.script = [refuse] * 200
+        vectors, errors = embedder.embed_each(texts)
+        assert set(errors) == {3, 4, 17}
+        assert set(vectors) == set(range(20)) - {3, 4, 17}
+        assert all(np.isclose(row[0] / row[1], len(texts[k]), rtol=1e-5) for k, row in vectors.items())
+        assert {error.reject_class for error in errors.values()} == {"endpoint"}
+
+
+def test_an_endpoint_out_of_order_is_not_asked_text_by_text(answers: Answers) -> None:
+    answers.script = [good] + [(401, b"")] * 99
+    embedder = load_embedder(EmbedOptions("served", answers.url, batch_size=4))
+    assert embedder is not None
+    vectors, errors = embedder.embed_each(["x" * (k + 1) for k in range(16)])
+    assert set(vectors) == {12, 13, 14, 15}  # the longest come first
+    assert set(errors) == set(range(12))
+    assert len(answers.requests) == 3
+
+
+def test_one_vector_that_is_none_costs_one_text() -> None:
+    def encode(batch: list[str]) -> np.ndarray:
+        return np.array([[np.nan if text == "bad" else len(text), 1.0, 0.0] for text in batch])
+
+    vectors, errors = stub(encode).embed_each(["a", "bad", "ccc"])
+    assert (set(vectors), set(errors)) == ({0, 2}, {1})
+    assert stub(encode).embed_each([]) == ({}, {})
+    vectors, errors = stub(lambda batch: np.zeros((len(batch), 3))).embed_each(["a", "b"])
+    assert (set(vectors), set(errors)) == (set(), {0, 1})
+
+
+def test_each_and_all_give_the_same_vectors(minilm: Embedder) -> None:
+    vectors, errors = minilm.embed_each(TEXTS)
+    assert errors == {}
+    assert np.abs(np.stack([vectors[k] for k in range(len(TEXTS))]) - minilm.embed(TEXTS)).max() < 1e-6
+
+
+@pytest.mark.parametrize(
+    ("wanted", "gpus", "there", "device"),
+    [
+        ("auto", 0, True, "cpu"),
+        ("auto", 0, False, "cpu"),
+        ("auto", 1, True, "cuda"),
+        ("auto", 0.25, True, "cuda"),
+        ("auto", None, True, "cuda"),
+        ("auto", None, False, "cpu"),
+        ("cuda:1", 1, True, "cuda:1"),
+        ("cuda", None, True, "cuda"),
+        ("cpu", 1, True, "cpu"),
+        ("mps", 0, False, "mps"),
+        ("auto", 1, False, ""),
+        ("cuda", 1, False, ""),
+        ("cuda", None, False, ""),
+    ],
+)
+def test_the_device_follows_the_stages_gpus(
+    monkeypatch: pytest.MonkeyPatch, wanted: str, gpus: float | None, there: bool, device: str
+) -> None:
+    import torch
+
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: there)
+    if device:
+        assert choose_device(wanted, gpus) == device
+    else:
+        with pytest.raises(ConfigError, match=r"stages.embed.gpus: 0 and embed.device: auto"):
+            choose_device(wanted, gpus)
+
+
+def test_a_reader_takes_the_device_that_is_there() -> None:
+    from raydex.configs.settings import load_settings
+
+    assert load_settings().embed.device == "auto"
+    embedder = load_embedder(load_settings().embed)
+    assert embedder is not None
+    assert embedder.device in ("cpu", "cuda")
+    assert embedder.embed(["a"]).shape == (1, 384)

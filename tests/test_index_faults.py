@@ -85,7 +85,8 @@ def test_bad_input_is_named_and_the_run_goes_on(tmp_path: Path) -> None:
     (corpus / "bad-utf8.txt").write_bytes("Grün ist die Pumpe. ".encode() * 50 + b"\xff\xfe broken \x80\n" + "Und läuft.\n".encode())
     (corpus / "no-pages.pdf").write_bytes(_pdf_without_pages())
     (corpus / "locked.pdf").write_bytes(_encrypted_pdf(tmp_path))
-    (corpus / "long-line.txt").write_bytes(b"word " * 10_000_000)
+    (corpus / "long-line.txt").write_bytes(b"word " * 10_000_000)  # at limits.text_bytes
+    (corpus / "longer-line.txt").write_bytes(b"word " * 10_000_001)
     (corpus / "odd\nname.txt").write_text("A name with a line break.\n")
     os.symlink("..", corpus / "loop")
     os.symlink("/nowhere", corpus / "dangling.txt")
@@ -95,14 +96,14 @@ def test_bad_input_is_named_and_the_run_goes_on(tmp_path: Path) -> None:
     records = {row["path"]: row for row in read_delta(Lake.open(lake).tables, "records").to_pylist()}
     classes = {path: row["reject_class"] for path, row in records.items() if row["state"] == "rejected"}
     assert classes["empty.md"] == "empty"
-    assert classes["binary.md"] in ("unsupported_media_type", "invalid_input")
+    assert classes["binary.md"] == "unsupported_media_type"
     assert classes["no-pages.pdf"] == "no_pages"
     assert classes["locked.pdf"] == "encrypted"
     assert records["bad-utf8.txt"]["state"] == "degraded"
-    assert records["long-line.txt"]["state"] in ("indexed", "degraded", "rejected")
-    assert records["long-line.txt"]["state"] != "rejected" or classes["long-line.txt"] == "text_too_long"
+    assert records["long-line.txt"]["state"] == "indexed"
+    assert classes["longer-line.txt"] == "text_too_long"
     assert records["odd\nname.txt"]["state"] == "indexed"
-    for odd, wanted in (("loop", "unreadable"), ("dangling.txt", "unreadable"), ("pipe.txt", "unsupported_media_type")):
+    for odd, wanted in (("loop", "refused"), ("dangling.txt", "refused"), ("pipe.txt", "unsupported_media_type")):
         assert classes[odd] == wanted, odd
         assert records[odd]["error"]
     counts = summary["records"]

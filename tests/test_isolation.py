@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from shared_cases import CASES, needs_cases
 
 from raydex.cluster.netless import network_isolation
 from raydex.ir.rows import Stamp, parse_tables
@@ -26,7 +27,6 @@ from raydex.kernels.parse import PARSERS, parse
 from raydex.kernels.request import ParseRequest
 
 FIXTURES = Path(__file__).parent / "fixtures"
-CASE = Path(__file__).parents[1] / ".." / "shared" / "cases" / "b50-ray-dead-worker"
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 QUICK = Limits(seconds=0.6)
 
@@ -70,7 +70,7 @@ def work(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """The folder for temporary files of every child here; it has to be empty in the end."""
     folder = tmp_path_factory.mktemp("children")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PYTHONPATH", os.pathsep.join([str(FIXTURES), str(CASE)]))
+        patch.setenv("PYTHONPATH", os.pathsep.join([str(FIXTURES), str(CASES / "b50-ray-dead-worker")]))
         patch.setenv("TMPDIR", str(folder))
         patch.setattr(tempfile, "tempdir", str(folder))
         yield folder
@@ -94,7 +94,7 @@ def test_one_bad_document_costs_itself(child: ParseChild) -> None:
         assert row["retryable"] is False
 
 
-@pytest.mark.skipif(not CASE.exists(), reason="the shared cases are not here")
+@needs_cases
 def test_case_b50() -> None:
     with ParseChild(target="hostile_parsers:parse_case") as child:
         replies = list(child.parse_many(ask(n, "x", Limits(seconds=0.6 if n == 58 else 30)) for n in range(100)))
@@ -309,9 +309,11 @@ def test_no_child_reaches_the_network(child: ParseChild, listener: socket.socket
     refused, raw = child.parse_many([ask(1, f"connect {port}"), ask(2, f"raw_connect {port}")])
     assert reject_of(refused)["class"] == "internal"
     assert child.network == network_isolation()
-    assert accepted(listener) == 0 or child.network != "namespace"
-    if child.network == "namespace":
-        assert text_of(raw) == "-1"
+    arrived, connected = accepted(listener), text_of(raw) == "0"
+    assert arrived == connected, "Python's own connect arrived"
+    if child.network != "namespace":
+        pytest.skip("this kernel grants no network namespace: the audit hook holds Python's calls, not those of foreign code")
+    assert not connected
 
 
 @pytest.mark.parametrize("namespace", [True, False])

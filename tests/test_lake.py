@@ -15,6 +15,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
+from processes import NO_PANDAS, run_python
 
 from raydex.cluster.delta import commit_files, read_delta, rewrite_table, vacuum, write_data_file
 from raydex.cluster.lake import (
@@ -32,19 +33,11 @@ from raydex.cluster.lake import (
     next_number,
     pin_versions,
     read_pinned,
+    restore_active,
 )
 from raydex.ir.errors import ConfigError, LockError, StoreError
 from raydex.ir.rows import to_table
 from raydex.ir.tables import TABLES
-
-NO_PANDAS = """
-import sys
-class NoPandas:  # pyarrow imports pandas, for seconds and nothing, wherever it is there
-    def find_spec(self, name, path=None, target=None):
-        if name == "pandas":
-            raise ImportError(name)
-sys.meta_path.insert(0, NoPandas())
-"""
 
 
 @pytest.fixture
@@ -65,17 +58,12 @@ def tree(root: Path) -> list[tuple[str, int, bytes]]:
     return sorted((str(p), p.stat().st_mtime_ns, b"" if p.is_dir() else p.read_bytes()) for p in [root, *root.rglob("*")])
 
 
-def run_python(code: str, *arguments: object, **environment: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-c", NO_PANDAS + code, *map(str, arguments)]
-    return subprocess.run(command, env={**os.environ, **environment}, capture_output=True, text=True, timeout=120)
-
-
 # layout
 
 
 def test_a_lake_is_made_once_and_opened_again(tmp_path):
     lake = Lake(tmp_path / "a" / "lake")
-    assert {path.name for path in lake.root.iterdir()} == {"lake.json", "tables", "objects", "stores", "staging", "logs"}
+    assert {path.name for path in lake.root.iterdir()} == {"lake.json", "tables", "objects", "stores", "staging"}
     made = (lake.root / "lake.json").read_bytes()
     assert json.loads(made)["format"] == 1
     assert (lake.tables, lake.objects) == (lake.root / "tables", lake.root / "objects")
@@ -108,7 +96,7 @@ def test_a_folder_that_is_no_lake_is_refused(tmp_path):
 
 
 def test_opening_for_reading_writes_nothing(lake):
-    for name in ("stores", "staging", "logs", "objects"):
+    for name in ("stores", "staging", "objects"):
         (lake.root / name).rmdir()
     add(lake, "ranks", 1, "a")
     complete_generation(lake, Generation(1, pin_versions(lake)))
@@ -139,6 +127,25 @@ def test_a_newer_or_damaged_format_is_refused(lake, content, message):
     for act in (Lake, Lake.open):
         with pytest.raises(ConfigError, match=message):
             act(lake.root)
+
+
+def test_every_lake_has_an_id_of_its_own(tmp_path):
+    first, second = Lake(tmp_path / "a"), Lake(tmp_path / "b")
+    assert len({first.lake_id, second.lake_id, ""}) == 3
+    assert Lake.open(first.root).lake_id == first.lake_id
+    (first.root / "lake.json").write_text('{"format": 1, "made_at": "2025"}')  # an older release
+    assert Lake(first.root).lake_id == ""
+    with first.lock("run_1"):
+        named = first.lake_id
+    with first.lock("run_2"):
+        assert first.lake_id == named != ""
+    assert json.loads((first.root / "lake.json").read_text()) == {"format": 1, "made_at": "2025", "lake_id": named}
+
+
+def test_places_move_with_the_lake(lake):
+    assert lake.place("stores/vectors.db") == str(lake.root / "stores" / "vectors.db")
+    assert lake.place("/data/vectors.db") == "/data/vectors.db"
+    assert lake.place("http://host:19530") == "http://host:19530"
 
 
 # the one writer
@@ -373,6 +380,28 @@ def test_a_pointer_to_nothing_is_named(lake):
     (lake.root / "ACTIVE").write_bytes(b'{"number": 7}')
     with pytest.raises(StoreError, match="generation 7 is active"):
         active_generation(lake)
+
+
+@pytest.mark.parametrize("content", [None, b"{", b'{"number": 7}', b'{"number": 3}'])
+def test_a_writer_points_to_the_newest_complete_generation_again(lake, content):
+    assert restore_active(lake) is None
+    for number in (1, 2, 3):
+        complete_generation(lake, Generation(number, {}, complete=number != 3))
+    activate_generation(lake, 1)
+    assert restore_active(lake) is None
+    assert active_generation(lake).number == 1  # a rollback stands
+    (lake.root / "ACTIVE").unlink()
+    if content is not None:
+        (lake.root / "ACTIVE").write_bytes(content)
+    expected = 3 if content == b'{"number": 3}' else 2
+    assert restore_active(lake) == (None if expected == 3 else 2)
+    assert active_generation(lake).number == expected
+
+
+def test_a_pointer_without_any_generation_is_taken_away(lake):
+    (lake.root / "ACTIVE").write_bytes(b"{")
+    assert restore_active(lake) is None
+    assert active_generation(lake) is None
 
 
 # before the first write

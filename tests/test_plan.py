@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -58,7 +59,7 @@ def plan_of(tmp_path: Path, rows: list[dict[str, Any]], **options: Any):  # type
     if rows:
         file = write_data_file(lake.tables, "records", to_table("records", {key: [row[key] for row in rows] for key in rows[0]}))
         commit_files(lake.tables, "records", [file])
-    source = open_source(str(tmp_path / "docs"), workspace="w")
+    source = open_source(str(tmp_path / "docs"), workspace="w", repository=options.pop("repository", None))
     return make_plan(lake, [source], load_ledger(lake), load_settings(), options.pop("prints", PRINTS), **options)
 
 
@@ -131,7 +132,7 @@ def test_an_empty_listing_deletes_nothing_unasked(tmp_path: Path, docs: Path) ->
 
 
 def test_terminal_rejects_wait_for_a_new_fingerprint_and_retryable_ones_for_attempts() -> None:
-    row = Held("a.txt", 1, "h", "text/plain", "", "rejected", (), {"parse": "p1"}, 2, "encrypted")
+    row = Held("a.txt", "docs", 1, "h", "text/plain", "", "rejected", (), {"parse": "p1"}, 2, "encrypted")
     assert start_stage(row, "h", PRINTS, 5) is None
     assert start_stage(row, "h", {**PRINTS, "parse": "p2"}, 5) == "parse"
     assert start_stage(row, "other", PRINTS, 5) == "parse"
@@ -142,6 +143,57 @@ def test_terminal_rejects_wait_for_a_new_fingerprint_and_retryable_ones_for_atte
     assert start_stage(embedless, "h", PRINTS, 5) == "embed"
     assert start_stage(replace(embedless, attempts=5), "h", PRINTS, 5) is None
     assert start_stage(replace(embedless, attempts=5), "h", {**PRINTS, "embed": "e2"}, 5) == "embed"
+
+
+def test_another_repository_name_parses_again(tmp_path: Path, docs: Path) -> None:
+    rows = held(docs)
+    rows[1].update(state="rejected", reject_class="encrypted", fingerprints=[("parse", "p1")])
+    assert plan_of(tmp_path, rows).counts["unchanged"] == 4
+    plan = plan_of(tmp_path, [], repository="api")
+    assert [(row["start"], row["repository"]) for row in plan.work.to_pylist()] == [("parse", "api")] * 4
+
+
+def test_a_file_that_keeps_its_content_keeps_its_repository(tmp_path: Path, docs: Path) -> None:
+    rows = held(docs)
+    (docs / "a.txt").unlink()
+    (docs / "a.txt").symlink_to("nowhere")
+    (row,) = (row for row in plan_of(tmp_path, rows, repository="api").work.to_pylist() if row["path"] == "a.txt")
+    assert (row["start"], row["repository"], row["reject_class"]) == ("keep", "docs", "refused")
+
+
+def test_what_no_reading_can_mend_is_planned_once(tmp_path: Path, docs: Path) -> None:
+    (docs / "a.txt").unlink()
+    os.mkfifo(docs / "a.txt")
+    (docs / "b.txt").unlink()
+    (docs / "b.txt").symlink_to(tmp_path)
+    (docs / "c.txt").unlink()
+    (docs / "c.txt").symlink_to("c.txt")
+    rejected = {"state": "rejected", "fingerprints": [], "attempts": 1, "content_hash": "", "missing": []}
+    rows = held(docs)
+    rows[0].update(rejected, reject_class="unsupported_media_type")
+    rows[1].update(rejected, reject_class="refused")
+    rows[2].update(reject_class="refused", state="degraded", missing=["current_content"], attempts=1)
+    plan = plan_of(tmp_path, rows)
+    assert plan.work.num_rows == 0
+    assert (plan.counts["unchanged"], plan.unchanged_states) == (4, {"indexed": 1, "rejected": 2, "degraded": 1})
+
+
+def test_a_retry_hashes_only_what_it_redoes(tmp_path: Path, docs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import raydex.jobs.plan as plan_module
+
+    hashed: list[str] = []
+    original = plan_module.hash_files
+
+    def watch(listing: Any, **options: Any) -> Any:
+        for one, outcome in original(listing, **options):
+            hashed.append(one.path)
+            yield one, outcome
+
+    monkeypatch.setattr(plan_module, "hash_files", watch)
+    rows = held(docs)
+    plan = plan_of(tmp_path, rows, only={rows[2]["record_id"]})
+    assert [(row["path"], row["start"]) for row in plan.work.to_pylist()] == [("c.txt", "parse")]
+    assert hashed == ["c.txt"] and plan.counts["seen"] == 1
 
 
 def test_epochs_and_blocks_do_not_mix(tmp_path: Path, docs: Path) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
-from raydex.configs.settings import load_settings
+from raydex.configs.settings import Settings, load_settings
 from raydex.ir.errors import ConfigError
+from raydex.jobs.context import stage_fingerprints
 
 ROOT = Path(__file__).parents[1]
 
@@ -37,6 +39,20 @@ def test_a_wrong_file_is_explained(tmp_path: Path, text: str, said: str) -> None
     assert said in str(error.value)
     assert str(path) in str(error.value)
     assert error.value.exit_code == 2
+
+
+def test_every_setting_is_read_somewhere() -> None:
+    text = "\n".join(path.read_text() for layer in ("jobs", "kernels", "cluster") for path in (ROOT / layer).glob("*.py"))
+    sections = {name: field.annotation.model_fields for name, field in Settings.model_fields.items() if name not in ("workspace", "stages")}
+    unread = [f"{name}.{key}" for name, keys in sections.items() for key in keys if not re.search(rf"\.{key}\b", text)]
+    assert unread == []
+
+
+def test_a_new_chunk_kernel_chunks_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = stage_fingerprints(load_settings())
+    monkeypatch.setattr("raydex.jobs.context.CHUNK_VERSION", "next")
+    after = stage_fingerprints(load_settings())
+    assert {stage for stage in before if before[stage] != after[stage]} == {"chunk"}
 
 
 def test_a_missing_file_is_an_error(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import os
 import socket
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import unquote_to_bytes
@@ -14,12 +15,14 @@ import pytest
 from blake3 import blake3
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from s3_server import s3_server
 
 import raydex.jobs.hashing as hashing
 from raydex.ir.errors import ConfigError, InputError
 from raydex.ir.ids import source_id
 from raydex.jobs.excludes import PatternList, read_lines
-from raydex.jobs.sources import Listed, ListRules, ListSummary, Source, hash_files, list_source, open_source, read_uri
+from raydex.jobs.git_info import is_dirty
+from raydex.jobs.sources import Listed, ListRules, Source, hash_files, list_source, open_source, read_uri
 
 
 def write(root: Path, *paths: str, text: str = "x") -> None:
@@ -40,8 +43,8 @@ def commit_all(folder: Path) -> str:
     return git(folder, "rev-parse", "HEAD")
 
 
-def paths_of(source: Source, rules: ListRules | None = None, summary: ListSummary | None = None) -> list[str]:
-    return [one.path for one in list_source(source, rules, summary) if one.error is None]
+def paths_of(source: Source, rules: ListRules | None = None, excluded: Counter[str] | None = None) -> list[str]:
+    return [one.path for one in list_source(source, rules, excluded) if one.error is None]
 
 
 def errors_of(source: Source, rules: ListRules | None = None) -> dict[str, InputError]:
@@ -78,11 +81,11 @@ def test_a_file_is_a_source_of_one(tmp_path: Path) -> None:
 
 def test_a_glob_names_its_files(tmp_path: Path) -> None:
     write(tmp_path, "docs/a.md", "docs/deep/er/b.md", "docs/c.txt", "docs/deep/d.md", "src/e.md")
-    summary = ListSummary()
+    excluded: Counter[str] = Counter()
     everywhere = open_source(f"{tmp_path}/docs/**/*.md")
     assert (everywhere.name, everywhere.root) == ("docs", str(tmp_path / "docs"))
-    assert paths_of(everywhere, summary=summary) == ["a.md", "deep/d.md", "deep/er/b.md"]
-    assert summary.excluded == {"include": 1}
+    assert paths_of(everywhere, excluded=excluded) == ["a.md", "deep/d.md", "deep/er/b.md"]
+    assert excluded == {"include": 1}
     assert paths_of(open_source(f"{tmp_path}/docs/*.md")) == ["a.md"]
     assert paths_of(open_source(f"{tmp_path}/*/e.md")) == ["src/e.md"]
 
@@ -151,7 +154,7 @@ def test_dirty_paths_are_what_the_commit_does_not_hold(repository: Path) -> None
     git(repository, "add", "staged ä.md")
     source = open_source(str(repository))
     assert source.dirty == ("docs/a.md", "gone.md", "moved.md", "new folder/", "staged ä.md", "there.md")
-    assert [p for p in ("README.md", "docs/a.md", "new folder/deep/y.md", "docs") if source.is_dirty(p)] == [
+    assert [p for p in ("README.md", "docs/a.md", "new folder/deep/y.md", "docs") if is_dirty(p, source.dirty)] == [
         "docs/a.md",
         "new folder/deep/y.md",
     ]
@@ -161,12 +164,12 @@ def test_a_repository_without_commits_is_dirty_as_a_whole(tmp_path: Path) -> Non
     write(tmp_path, "r/a.md")
     git(tmp_path / "r", "init", "-q")
     source = open_source(str(tmp_path / "r"))
-    assert (source.kind, source.commit, source.is_dirty("a.md")) == ("git", "", True)
+    assert (source.kind, source.commit, is_dirty("a.md", source.dirty)) == ("git", "", True)
 
 
 def test_an_untracked_folder_is_dirty_as_a_whole(repository: Path) -> None:
     write(repository, "fresh/sub/a.md")
-    assert open_source(str(repository / "fresh" / "sub")).is_dirty("a.md")
+    assert open_source(str(repository / "fresh" / "sub")).dirty == ("./",)
 
 
 def test_an_ignored_folder_is_a_plain_folder(repository: Path) -> None:
@@ -176,9 +179,11 @@ def test_an_ignored_folder_is_a_plain_folder(repository: Path) -> None:
     assert (source.kind, source.name, source.repository, paths_of(source)) == ("folder", "report", "", ["a.md"])
 
 
-def test_given_names_win(repository: Path) -> None:
+def test_given_names_win_and_git_is_asked_all_the_same(repository: Path) -> None:
+    (repository / "README.md").write_text("changed")
     source = open_source(str(repository), name="n", repository="r", commit="c")
     assert (source.name, source.repository, source.commit) == ("n", "r", "c")
+    assert (source.kind, source.dirty, source.top) == ("git", ("README.md",), str(repository))
 
 
 def test_a_submodule_and_a_nested_repository_are_plain_files_and_noted(tmp_path: Path, repository: Path) -> None:
@@ -191,10 +196,9 @@ def test_a_submodule_and_a_nested_repository_are_plain_files_and_noted(tmp_path:
     write(repository, "nested/n.py")
     git(repository / "nested", "init", "-q")
     source = open_source(str(repository))
-    summary = ListSummary()
-    assert paths_of(source, summary=summary) == [".gitmodules", "README.md", "docs/a.md", "nested/n.py", "src/b.py", "vendor/lib/lib.py"]
-    assert summary.nested == ["nested", "vendor/lib"]
-    assert source.dirty == ("nested/", "vendor/lib/") and source.is_dirty("vendor/lib/lib.py")
+    excluded: Counter[str] = Counter()
+    assert paths_of(source, excluded=excluded) == [".gitmodules", "README.md", "docs/a.md", "nested/n.py", "src/b.py", "vendor/lib/lib.py"]
+    assert source.dirty == ("nested/", "vendor/lib/") and is_dirty("vendor/lib/lib.py", source.dirty)
     assert "vendor/lib/ is a submodule" in source.notes[0]
 
 
@@ -235,9 +239,11 @@ def test_the_environment_of_a_git_hook_does_not_mislead(repository: Path, tmp_pa
 
 def test_git_is_asked_for_when_it_is_missing(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
-    with pytest.raises(ConfigError, match="Install git"):
+    with pytest.raises(ConfigError, match="Install git, or give --repo and --commit"):
         open_source(str(repository))
-    assert open_source(str(repository), repository="r", commit="c").commit == "c"
+    source = open_source(str(repository), repository="r", commit="c")
+    assert (source.commit, source.kind, source.dirty) == ("c", "folder", ())
+    assert "git is not installed" in source.notes[0]
 
 
 # what is left out
@@ -251,8 +257,8 @@ def test_defaults_gitignore_and_lines_of_the_user(tmp_path: Path) -> None:
     (tmp_path / ".gitignore").write_text("*.log\n!keep.log\n/build/\n")
     (tmp_path / "sub" / ".gitignore").write_text("*.md\n!c.md\n")
     source = open_source(str(tmp_path))
-    summary = ListSummary()
-    assert paths_of(source, ListRules(exclude=("deep/",)), summary) == [
+    excluded: Counter[str] = Counter()
+    assert paths_of(source, ListRules(exclude=("deep/",)), excluded) == [
         ".github/workflows/ci.yaml",
         ".gitignore",
         "a.py",
@@ -260,8 +266,7 @@ def test_defaults_gitignore_and_lines_of_the_user(tmp_path: Path) -> None:
         "sub/.gitignore",
         "sub/c.md",
     ]
-    assert summary.excluded == {"default": 5, "gitignore": 2, "exclude": 1}
-    assert summary.files == 6 and summary.errors == 0
+    assert excluded == {"default": 5, "gitignore": 2, "exclude": 1}
     assert "b.log" in paths_of(source, ListRules(use_gitignore=False))
     assert "node_modules/m/i.js" in paths_of(source, ListRules(exclude=("!node_modules/", "!/b.log")))
     assert "b.log" in paths_of(source, ListRules(exclude=("!/b.log",)))
@@ -272,10 +277,9 @@ def test_caches_environments_and_lakes_are_known_by_what_they_hold(tmp_path: Pat
     write(tmp_path, "env/pyvenv.cfg", "env/lib/x.py", "warm/CACHEDIR.TAG", "warm/blob", "out/lake.json", "out/tables/blocks/part.parquet")
     write(tmp_path, "conf/lake.json", "CACHEDIR.TAG", "venv/__init__.py")
     source = open_source(str(tmp_path))
-    summary = ListSummary()
-    assert paths_of(source, summary=summary) == ["CACHEDIR.TAG", "conf/lake.json", "venv/__init__.py"]
-    assert summary.excluded == {"default": 3}
-    assert len(paths_of(source, ListRules(default_excludes=False))) == 9
+    excluded: Counter[str] = Counter()
+    assert paths_of(source, excluded=excluded) == ["CACHEDIR.TAG", "conf/lake.json", "venv/__init__.py"]
+    assert excluded == {"default": 3}
 
 
 def test_the_gitignore_files_above_a_folder_hold(repository: Path) -> None:
@@ -353,7 +357,7 @@ def test_two_names_that_are_written_alike_do_not_become_one(tmp_path: Path) -> N
     listed = list(list_source(open_source(str(tmp_path))))
     assert len({one.path for one in listed}) == 2
     (error,) = [one.error for one in listed if one.error is not None]
-    assert error.reject_class == "unreadable" and "not UTF-8" in str(error)
+    assert error.reject_class == "refused" and "not UTF-8" in str(error)
 
 
 def test_links_are_refused_or_followed(tmp_path: Path) -> None:
@@ -367,10 +371,12 @@ def test_links_are_refused_or_followed(tmp_path: Path) -> None:
     (root / "outside").symlink_to(tmp_path / "out")
     (root / "sub" / "up").symlink_to("..")
     source = open_source(str(root))
-    summary = ListSummary()
-    assert paths_of(source, summary=summary) == ["a.md", "sub/b.md"]
-    assert summary.excluded == {"symlink": 3} and summary.errors == 4
-    messages = {path: error.message for path, error in errors_of(source).items()}
+    excluded: Counter[str] = Counter()
+    assert paths_of(source, excluded=excluded) == ["a.md", "sub/b.md"]
+    assert excluded == {"symlink": 3}
+    errors = errors_of(source)
+    assert {error.reject_class for error in errors.values()} == {"refused"}
+    messages = {path: error.message for path, error in errors.items()}
     assert messages == {
         "loop": "a link that leads in a circle",
         "nothing": "a link to nothing",
@@ -417,7 +423,7 @@ if os.getuid() == 0:  # root may read anything: go on as nobody
     os.setgid(65534)
     os.setuid(65534)
 for one, outcome in hash_files(list_source(open_source(sys.argv[1], name="s"))):
-    print(one.path, one.folder, outcome if isinstance(outcome, str) else outcome.reject_class)
+    print(one.path, outcome if isinstance(outcome, str) else outcome.reject_class)
 """
 
 
@@ -434,10 +440,10 @@ def test_what_may_not_be_read_is_listed_with_its_error(tmp_path: Path) -> None:
     lines = [line.split() for line in done.stdout.splitlines()]
     digests = {name: blake3((root / name).read_bytes()).hexdigest() for name in ("a.md", "z.md")}
     assert lines == [
-        ["a.md", "False", digests["a.md"]],
-        ["locked.md", "False", "unreadable"],
-        ["vault", "True", "unreadable"],
-        ["z.md", "False", digests["z.md"]],
+        ["a.md", digests["a.md"]],
+        ["locked.md", "unreadable"],
+        ["vault", "unreadable"],
+        ["z.md", digests["z.md"]],
     ]
 
 
@@ -473,7 +479,7 @@ def test_a_listing_is_sorted_complete_and_hashed(tmp_path_factory: pytest.TempPa
         (root / path).parent.mkdir(parents=True, exist_ok=True)
         (root / path).write_bytes(data)
         written[path] = data
-    rules = ListRules(default_excludes=False, use_gitignore=False)
+    rules = ListRules(use_gitignore=False)
     listed = list(list_source(open_source(str(root)), rules))
     assert [one.path for one in listed] == sorted(written)
     hashed = list(hash_files(iter(listed), threads=2))
@@ -578,11 +584,11 @@ def memory_store() -> str:
 def test_an_object_store_is_listed_sorted_and_read_back(memory_store: str) -> None:
     source = open_source(memory_store, workspace="w")
     assert (source.kind, source.name, source.root) == ("object", "bucket", "memory://bucket")
-    summary = ListSummary()
-    listed = list(list_source(source, summary=summary))
+    excluded: Counter[str] = Counter()
+    listed = list(list_source(source, excluded=excluded))
     assert [(one.path, one.size) for one in listed] == [("a b%.md", 3), ("deep.md", 5), ("deep/x/b.md", 3)]
     assert listed[0].uri == "memory://bucket/a%20b%25.md"
-    assert summary.excluded == {"default": 1}
+    assert excluded == {"default": 1}
     assert [read_uri(one.uri) for one in listed] == [b"one", b"three", b"two"]
     assert [outcome for _, outcome in hash_files(listed)] == [blake3(data).hexdigest() for data in (b"one", b"three", b"two")]
     assert [one.change_key for one in list_source(source)] == [one.change_key for one in listed] and all(one.change_key for one in listed)
@@ -603,6 +609,24 @@ def test_nothing_unchanged_is_downloaded(memory_store: str, monkeypatch: pytest.
     opened.clear()
     assert [o for _, o in hash_files(list_source(source), known=known)][1] == blake3(b"new").hexdigest()
     assert opened == ["/bucket/deep.md"]
+
+
+@pytest.mark.parametrize(("key", "name"), [("deep/x/b.md", "x"), ("deep.md", "bucket"), ("a b%.md", "bucket")])
+def test_an_object_is_a_source_of_one(memory_store: str, key: str, name: str) -> None:
+    source = open_source(f"{memory_store}/{key}")
+    (one,) = list_source(source, ListRules(include=("*.txt",)))
+    assert (source.kind, source.name, one.path) == ("object", name, key.rpartition("/")[2])
+    data = {"deep/x/b.md": b"two", "deep.md": b"three", "a b%.md": b"one"}[key]
+    assert (one.size, read_uri(one.uri)) == (len(data), data) and one.change_key
+    assert [outcome for _, outcome in hash_files([one])] == [blake3(data).hexdigest()]
+
+
+def test_a_root_with_signs_that_uris_escape_is_read_back() -> None:
+    import fsspec
+
+    fsspec.filesystem("memory").pipe_file("/per%20cent/50%25 off/a.md", b"escaped")
+    (one,) = list_source(open_source("memory://per%20cent/50%25 off"))
+    assert (one.path, read_uri(one.uri)) == ("a.md", b"escaped")
 
 
 @pytest.mark.parametrize(
@@ -635,21 +659,10 @@ def test_a_missing_object_is_unreadable(memory_store: str) -> None:
 @pytest.fixture(scope="module")
 def bucket() -> Iterator[str]:
     """An S3 endpoint of our own, on this machine."""
-    pytest.importorskip("s3fs")
-    server_module = pytest.importorskip("moto.server")
-    import boto3
+    with s3_server() as url, pytest.MonkeyPatch.context() as patch:
+        import boto3
 
-    server = server_module.ThreadedMotoServer(port=0)
-    server.start()
-    host, port = server.get_host_and_port()
-    with pytest.MonkeyPatch.context() as patch:
-        for name, value in {
-            "AWS_ENDPOINT_URL": f"http://{host}:{port}",
-            "AWS_ACCESS_KEY_ID": "k",
-            "AWS_SECRET_ACCESS_KEY": "s",
-            "AWS_DEFAULT_REGION": "us-east-1",
-        }.items():
-            patch.setenv(name, value)
+        patch.setenv("AWS_ENDPOINT_URL", url)
         client = boto3.client("s3")
         client.create_bucket(Bucket="pages")
         for key, data in {
@@ -661,7 +674,6 @@ def bucket() -> Iterator[str]:
         }.items():
             client.put_object(Bucket="pages", Key=key, Body=data)
         yield "s3://pages/docs"
-    server.stop()
 
 
 @pytest.mark.slow
@@ -681,6 +693,9 @@ def test_s3_is_listed_by_etag_and_read_when_it_changed(bucket: str) -> None:
     known = {f"{one.path}\0{one.change_key}": f"held {one.path}" for one in listed}
     assert [outcome for _, outcome in hash_files(list_source(source), known=known)] == ["held a b%.md", blake3(b"new").hexdigest()]
     assert read_uri(listed[0].uri) == b"one"
+    single = open_source("s3://pages/docs/a b%.md")
+    assert single.name == "docs"
+    assert [(one.path, read_uri(one.uri)) for one in list_source(single)] == [("a b%.md", b"one")]
     with pytest.raises(InputError) as caught:
         list(list_source(open_source("s3://nowhere-at-all/docs")))
     assert caught.value.reject_class == "unreadable"

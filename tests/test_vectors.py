@@ -19,13 +19,13 @@ from hypothesis import strategies as st
 
 from raydex.cluster import vector_calls
 from raydex.cluster.vector_rows import ROW_SCHEMA, TEXT_BYTES, checked_rows, cut_bytes
-from raydex.cluster.vectors import OPEN_END, Busy, Hit, VectorStore, collection_name
+from raydex.cluster.vectors import OPEN_END, Busy, Hit, VectorStore, collection_name, collection_prefix, holds_collection
 from raydex.ir.errors import ConfigError, StoreError
 from raydex.kernels.nearest import exact_search, exact_search_parts
 
 DIMENSION = 8
 MODEL = "model-1"
-COLLECTION = collection_name(MODEL, DIMENSION)
+COLLECTION = collection_name("lake", MODEL, DIMENSION)
 
 
 def unit(seed: int, dimension: int = DIMENSION) -> np.ndarray:
@@ -227,7 +227,7 @@ def test_loading_twice_changes_nothing(store: VectorStore) -> None:
     store.load(2, [[row("chk_a", 9), row("chk_c")]], ["chk_b"])
     before = stored_keys(store)
     again = store.load(2, [[row("chk_a", 9), row("chk_c")]], ["chk_b"])
-    assert (again.inserted, again.unchanged, again.closed, again.undone) == (0, 2, 1, 0)
+    assert (again.inserted, again.unchanged, again.closed) == (0, 2, 1)
     assert stored_keys(store) == before
     assert shown(store, 1) == ["chk_a", "chk_b"]
     assert shown(store, 2) == ["chk_a", "chk_c"]
@@ -444,7 +444,7 @@ def test_reading_makes_nothing(tmp_path: Path) -> None:
     assert [p.name for p in tmp_path.iterdir()] == ["v.db.lock"]
     make(str(tmp_path / "v.db"))
     with (
-        VectorStore(str(tmp_path / "v.db"), collection_name("other", DIMENSION), DIMENSION) as store,
+        VectorStore(str(tmp_path / "v.db"), collection_name("lake", "other", DIMENSION), DIMENSION) as store,
         pytest.raises(StoreError, match="search failed after 1 of 4"),
     ):
         store.search(unit(1), 1, 1)
@@ -458,11 +458,45 @@ def test_a_store_whose_folder_cannot_be_written_is_busy(tmp_path: Path) -> None:
         VectorStore(str(tmp_path / "file" / "v.db"), COLLECTION, DIMENSION).open()
 
 
+def test_lakes_that_share_a_store_keep_their_rows_and_their_collections(tmp_path: Path) -> None:
+    path = str(tmp_path / "v.db")
+    ours, older, theirs = (collection_name(*of, DIMENSION) for of in (("a", "new"), ("a", "old"), ("b", "new")))
+    for at, name in enumerate((older, theirs, ours)):
+        with VectorStore(path, name, DIMENSION) as store:
+            assert not store.has_collection
+            store.load(1, [[row(f"chk_{at}")]], [])
+    assert all(holds_collection(path, name) for name in (ours, older, theirs))
+    with VectorStore(path, ours, DIMENSION) as store:
+        assert store.has_collection
+        assert store.drop_collections(collection_prefix("a"), [older]) == []
+        assert store.drop_collections(collection_prefix("a"), []) == [older]
+        assert list(store.keys(1)) == ["chk_2"]
+        ((key, vector),) = store.sample(1, 5).items()
+        assert key == "chk_2"
+        assert np.allclose(vector, row("chk_2")["embedding"], atol=1e-6)
+    assert [holds_collection(path, name) for name in (ours, older, theirs)] == [True, False, True]
+    with VectorStore(path, theirs, DIMENSION) as store:
+        assert list(store.keys(1)) == ["chk_1"]
+    assert not holds_collection(str(tmp_path / "nothing.db"), ours)
+
+
+def test_a_broken_embedded_store_says_how_it_is_made_anew(tmp_path: Path) -> None:
+    path = tmp_path / "v.db"
+    make(str(path))
+    for file in path.rglob("manifest.json*"):
+        file.write_text("{")
+    with (
+        pytest.raises(StoreError, match="delete the store: `raydex index` then loads it anew"),
+        VectorStore(str(path), COLLECTION, DIMENSION, model=MODEL) as store,
+    ):
+        list(store.keys(1))
+
+
 def start(code: str) -> subprocess.Popen[str]:
     head = """
         import sys, numpy as np
         from raydex.cluster.vectors import VectorStore, collection_name
-        COLLECTION = collection_name("model-1", 8)
+        COLLECTION = collection_name("lake", "model-1", 8)
         def rows(n, seed):
             v = np.random.default_rng(seed).standard_normal((n, 8)).astype(np.float32)
             v /= np.linalg.norm(v, axis=1, keepdims=True)
@@ -495,10 +529,10 @@ def test_a_loader_killed_with_sigkill_in_mid_load_is_resumed(tmp_path: Path) -> 
     loader.wait()
     with VectorStore(path, COLLECTION, DIMENSION, model=MODEL) as store:
         assert shown(store, 1) == [f"chk_{at:05}" for at in range(800)]
-        result = store.load(2, [[row("chk_new")]], ["chk_00001"])
+        store.load(2, [[row("chk_new")]], ["chk_00001"])
         assert shown(store, 1) == [f"chk_{at:05}" for at in range(800)]
         assert shown(store, 2) == [f"chk_{at:05}" for at in range(800) if at != 1] + ["chk_new"]
-        assert result.undone == 501
+        assert stored_keys(store) == sorted([*(f"chk_{at:05}" for at in range(800)), "chk_new"])
 
 
 @pytest.mark.slow
@@ -556,6 +590,9 @@ def test_exact_search_refuses_what_does_not_fit(ids: list[str], query: np.ndarra
 
 
 def test_names_and_intervals() -> None:
-    assert collection_name("m", 384) == collection_name("m", 384) != collection_name("n", 384)
-    assert collection_name("m", 384).endswith("_384")
+    names = [collection_name(lake, model, size) for lake in ("a", "b") for model in ("m", "n") for size in (384, 8)]
+    assert len(set(names)) == 8
+    assert collection_name("a", "m", 384) == names[0]
+    assert names[0].startswith(collection_prefix("a"))
+    assert names[0].endswith("_384")
     assert OPEN_END < 2**63
