@@ -21,7 +21,7 @@ from raydex.cluster.delta import list_data_files, scan_delta
 from raydex.cluster.lake import Generation, Lake, source_manifest
 from raydex.ir.errors import StoreError
 from raydex.ir.ids import content_hash
-from raydex.ir.kinds import RECORD_STATES
+from raydex.ir.kinds import CODE_RELATIONS_BETWEEN_NODES, RECORD_STATES
 from raydex.ir.locator import Locator
 from raydex.ir.tables import RECORD_TABLES, TABLES
 from raydex.jobs.one_model import embed_marks, no_model_fingerprint, say_sources
@@ -231,7 +231,7 @@ def check_code(reader: Reader) -> Iterator[Check]:
     if version is not None:
         for batch in scan_delta(reader.lake.tables, "code_edges", version=version, columns=["source", "target", "relation"]):
             total += batch.num_rows
-            between_nodes = pc.is_in(batch.column("relation"), pa.array(["AST", "CFG", "REACHING_DEF"]))
+            between_nodes = pc.is_in(batch.column("relation"), pa.array(CODE_RELATIONS_BETWEEN_NODES))
             for mask, ends in ((between_nodes, nodes), (pc.invert(between_nodes), symbols)):
                 part = batch.filter(mask)
                 dangling += ends.missing(part.column("source")) + ends.missing(part.column("target"))
