@@ -94,6 +94,7 @@ class IndexRun:
         self.began = began
         self.started = started
         self.seconds: dict[str, float] = {}
+        self.listing: dict[str, float] = {}
         self.measured: dict[str, dict[str, float]] = {}
         self.context = RunContext(
             lake_root=str(lake.root),
@@ -129,8 +130,8 @@ class IndexRun:
             max_delete_share=self.request.max_delete_share,
             only=only,
         )
-        listing = watch.figures()
-        self.seconds["list"] = listing["seconds"]
+        self.listing = watch.figures()
+        self.seconds["list"] = self.listing["seconds"]
         self.say(plan_line(plan, self.seconds["list"]))
         tally = Tally()
         finished: dict[str, Any] = {}
@@ -154,7 +155,6 @@ class IndexRun:
             self.lake.clear_dirty()
         generation = active_generation(self.lake)
         summary = summarise(self, plan, tally, generation, finished)
-        summary["stages"]["list"]["cpu_seconds"] = round(listing["cpu_seconds"], 3)
         record_run(self.lake, self.context, summary, self.began, generation)
         return summary
 

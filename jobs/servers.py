@@ -10,9 +10,11 @@ def check_servers(settings: Settings) -> None:
 
     Raises ConfigError for an address that no driver takes, StoreError for a server that does not answer.
     """
+    from raydex.jobs.standing import wanted_stores
+
     if settings.stores.registry:
         check_registry(settings.stores.registry)
-    if "://" in settings.stores.vectors and settings.run.load_vectors and settings.embed.model != "none":
+    if "://" in settings.stores.vectors and "vectors" in wanted_stores(settings):
         check_vectors(settings.stores.vectors)
 
 

@@ -32,7 +32,7 @@ def summarise(run: IndexRun, plan: Plan, tally: Tally, generation: Generation | 
     states = tally.states + plan.unchanged_states
     counts = plan.counts
     stages: dict[str, dict[str, float | None]] = {name: dict.fromkeys(FIGURES, 0) for name in STAGE_NAMES}
-    stages["list"].update(rows_in=counts["seen"], rows_out=counts["seen"], seconds=run.seconds.get("list", 0.0))
+    stages["list"].update(rows_in=counts["seen"], rows_out=counts["seen"], **run.listing)
     for name in STAGES:
         unknown = None if plan.work.num_rows else 0
         stages[name].update(tally.stages[name])
