@@ -22,11 +22,11 @@ body{font:15px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding
 h1{font-size:1.5rem;margin:0 0 .2rem}h2{font-size:1.1rem;margin:2rem 0 .5rem}p.sub{color:#5b6675;margin:0 0 1rem}
 table{border-collapse:collapse;width:100%}th,td{text-align:left;padding:.3rem .6rem;border-bottom:1px solid #e3e8ee;vertical-align:top}
 th{font-weight:600;color:#5b6675;font-size:.85rem}td.n,th.n{text-align:right;font-variant-numeric:tabular-nums}
-.bar{display:grid;grid-template-columns:9rem 1fr 8rem;gap:.6rem;align-items:center;margin:.25rem 0}
+.bar{display:grid;grid-template-columns:9rem 1fr 11rem;gap:.6rem;align-items:center;margin:.25rem 0}
 .bar i{display:block;height:1.1rem;border-radius:3px;background:#2f6fb2}.bar i.warn{background:#d99a1c}.bar i.bad{background:#b8433c}
-.bar i.done{background:#3a8f5c}.bar b{font-weight:500}.cards{display:flex;flex-wrap:wrap;gap:.8rem}
-.card{border:1px solid #e3e8ee;border-radius:6px;padding:.6rem 1rem;min-width:8rem}.card b{display:block;font-size:1.4rem}
-.card span{color:#5b6675;font-size:.85rem}code{font:13px ui-monospace,monospace;overflow-wrap:anywhere}
+.bar i.done{background:#3a8f5c}.bar b{font-weight:500}.cards{display:grid;grid-template-columns:repeat(auto-fit,minmax(8rem,1fr));gap:.8rem}
+.card{border:1px solid #e3e8ee;border-radius:6px;padding:.6rem 1rem}.card b{display:block;font-size:1.4rem}
+.card span{color:#5b6675;font-size:.85rem}code{font:13px ui-monospace,monospace;overflow-wrap:anywhere}td:has(code){min-width:14rem}
 p.error{border-left:4px solid #b8433c;padding:.3rem .8rem;white-space:pre-wrap}
 @media(prefers-color-scheme:dark){
 body{background:#14181d;color:#dde3ea}th,p.sub,.card span{color:#93a0af}td,th,.card{border-color:#2a323c}}
