@@ -14,7 +14,17 @@ from typing import TYPE_CHECKING, Any, cast
 import orjson
 import pyarrow as pa
 
-from raydex.cluster.delta_read import LOST_FILE, DataFile, Options, active_files, first_line, open_table, table_exists, table_folder
+from raydex.cluster.delta_read import (
+    LOST_FILE,
+    DataFile,
+    Options,
+    active_files,
+    first_line,
+    open_table,
+    peek_table,
+    table_exists,
+    table_folder,
+)
 from raydex.ir.errors import StoreError
 from raydex.ir.tables import TABLES
 
@@ -80,7 +90,7 @@ def read_entry(path: Path, name: str) -> list[dict[str, Any]]:
 
 def missing_columns(root: str | Path, name: str, *, storage_options: Options | None = None) -> list[str]:
     """Like `compare_schema`, for a table that need not exist."""
-    table = open_table(root, name, None, storage_options)
+    table = peek_table(root, name, None, storage_options)
     return [] if table is None else compare_schema(root, name, table)
 
 
@@ -128,7 +138,7 @@ def _check_double(name: str, log: Path, version: int, before: list[dict[str, Any
 
 def lost_files(root: str | Path, name: str, options: Options | None = None) -> list[DataFile]:
     """Data files of the newest version that are missing or have another size than the log says. Raises StoreError for a broken log."""
-    table = open_table(root, name, None, options)
+    table = peek_table(root, name, None, options)
     if table is None:
         return []
     folder = table_folder(root, name)

@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
@@ -135,7 +136,7 @@ def list_data_files(root: str | Path, name: str, version: int | None = None, *, 
 
 def table_version(root: str | Path, name: str, *, storage_options: Options | None = None) -> int | None:
     """The newest version, or None when the table does not exist. Raises StoreError."""
-    table = open_table(root, name, None, storage_options)
+    table = peek_table(root, name, None, storage_options)
     return None if table is None else table.version()
 
 
@@ -173,6 +174,26 @@ def open_table(root: str | Path, name: str, version: int | None = None, storage_
                 remedy="Some other software changed the table: build the lake again",
             )
     return table
+
+
+def peek_table(root: str | Path, name: str, version: int | None = None, storage_options: Options | None = None) -> DeltaTable | None:
+    """Like `open_table`, for callers that only read the log: opened once as long as its entry stays the same file. A run that finds
+    nothing to do asks for the same logs eighty times."""
+    log = table_folder(root, name, storage_options) / "_delta_log"
+    entries = [entry.name for entry in log.iterdir() if entry.suffix == ".json"] if log.is_dir() else []
+    if not entries:
+        return open_table(root, name, version, storage_options)
+    entry = log / (max(entries) if version is None else f"{version:020}.json")
+    try:
+        seen = entry.stat()
+    except FileNotFoundError:
+        return open_table(root, name, version, storage_options)
+    return _peek(str(root), name, version, str(entry), len(entries), seen.st_size, seen.st_mtime_ns)
+
+
+@lru_cache(maxsize=64)
+def _peek(root: str, name: str, version: int | None, *_: object) -> DeltaTable | None:
+    return open_table(root, name, version)
 
 
 @contextmanager
@@ -230,7 +251,7 @@ def _store_error(root: str | Path, name: str, version: int | None, doing: str, e
 
 
 def _active(root: str | Path, name: str, version: int | None, options: Options | None) -> list[DataFile] | None:
-    table = open_table(root, name, version, options)
+    table = peek_table(root, name, version, options)
     return None if table is None else active_files(root, name, table)
 
 

@@ -202,6 +202,11 @@ def pin_versions(lake: Lake) -> dict[str, int]:
 
 def active_generation(lake: Lake) -> Generation | None:
     """What ACTIVE points to; None in a lake without a complete generation. Raises StoreError when the pointer leads nowhere."""
+    return _pointed_to(lake, None)
+
+
+def _pointed_to(lake: Lake, generations: list[Generation] | None) -> Generation | None:
+    """`active_generation` among the generations that were read already; None reads them."""
     path = lake.root / "ACTIVE"
     try:
         pointer = json.loads(path.read_bytes())
@@ -210,7 +215,8 @@ def active_generation(lake: Lake) -> Generation | None:
         return None
     except (ValueError, KeyError, TypeError) as error:
         raise StoreError("the pointer to the active generation is damaged", place=str(path), remedy=REPOINT) from error
-    found = [generation for generation in load_generations(lake) if generation.number == number]
+    known = load_generations(lake) if generations is None else generations
+    found = [generation for generation in known if generation.number == number]
     if not found:
         raise StoreError(f"generation {number} is active but table generations does not hold it", place=str(path), remedy=REPOINT)
     return found[-1]
@@ -219,9 +225,10 @@ def active_generation(lake: Lake) -> Generation | None:
 def restore_active(lake: Lake) -> int | None:
     """Where ACTIVE is missing, damaged or leads nowhere, points it to the newest complete generation, whose row was written only after its
     stores and checks; returns that number. None where the pointer is right, or there is no generation. The caller holds the lock."""
-    complete = [generation.number for generation in load_generations(lake) if generation.complete]
+    generations = load_generations(lake)
+    complete = [generation.number for generation in generations if generation.complete]
     try:
-        if active_generation(lake) is not None or not complete:
+        if _pointed_to(lake, generations) is not None or not complete:
             return None
     except StoreError:
         if not complete:

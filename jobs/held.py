@@ -9,7 +9,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 HELD = (
-    "record_id",
     "source_id",
     "repository",
     "path",
@@ -45,21 +44,22 @@ class Held:
 
 @dataclass(slots=True)
 class Known:
-    """The ledger of one source. `settled`: record_id → content hash of those that nothing but other content would start again; `others`:
-    all that is held of the rest; `rows`: columns HELD of all. Symbols are named by their repository: under another one none is settled."""
+    """The ledger of one source, by path: in one source that is the record. `settled`: content hash of those that nothing but other content
+    would start again; `others`: all that is held of the rest; `rows`: columns HELD of all. Symbols are named by their repository: under
+    another one none is settled."""
 
     rows: pa.Table
     settled: dict[str, str]
     others: dict[str, Held]
     index: dict[str, int] = field(default_factory=dict)
 
-    def held(self, record: str) -> Held | None:
+    def held(self, path: str) -> Held | None:
         """All that is held of one record."""
-        if record in self.others or record not in self.settled:
-            return self.others.get(record)
+        if path in self.others or path not in self.settled:
+            return self.others.get(path)
         if not self.index:
-            self.index = {identity: at for at, identity in enumerate(self.rows.column("record_id").to_pylist())}
-        return _held_rows(self.rows.slice(self.index[record], 1))[record]
+            self.index = {held: at for at, held in enumerate(self.rows.column("path").to_pylist())}
+        return _held_rows(self.rows.slice(self.index[path], 1))[path]
 
     def __len__(self) -> int:
         return len(self.settled) + len(self.others)
@@ -69,11 +69,6 @@ class Known:
         rows = self.rows.filter((pc.field("change_key") != "") & (pc.field("content_hash") != ""))
         keys: Any = pc.binary_join_element_wise(rows.column("path"), rows.column("change_key"), "\0")
         return dict(zip(keys.to_pylist(), rows.column("content_hash").to_pylist(), strict=True))
-
-    def paths(self, records: set[str]) -> dict[str, str]:
-        """record_id → path."""
-        found = self.rows.filter(pc.field("record_id").isin(pa.array(sorted(records), pa.string())))
-        return dict(zip(found.column("record_id").to_pylist(), found.column("path").to_pylist(), strict=True))
 
 
 def index_ledger(ledger: pa.Table, repositories: dict[str, str], fingerprints: dict[str, str]) -> dict[str, Known]:
@@ -96,7 +91,7 @@ def index_ledger(ledger: pa.Table, repositories: dict[str, str], fingerprints: d
         others = rows.filter(~settles | settles.is_null()).select(HELD)
         known[source_id] = Known(
             rows.select(HELD),
-            dict(zip(settled.column("record_id").to_pylist(), settled.column("content_hash").to_pylist(), strict=True)),
+            dict(zip(settled.column("path").to_pylist(), settled.column("content_hash").to_pylist(), strict=True)),
             _held_rows(others),
         )
     return known
@@ -109,7 +104,7 @@ def _held_rows(rows: pa.Table) -> dict[str, Held]:
         for row in batch.to_pylist():
             marks = tuple(sorted(dict(row["fingerprints"] or ()).items()))
             missing = tuple(row["missing"] or ())
-            found[row["record_id"]] = Held(
+            found[row["path"]] = Held(
                 path=row["path"],
                 repository=shared.setdefault(row["repository"], row["repository"]),
                 size=row["size"],

@@ -23,9 +23,12 @@ from raydex.ir.errors import ConfigError
 
 def place_cursors(settings: Settings) -> dict[str, dict[str, str]]:
     """What a new generation keeps in its cursors."""
-    from raydex.cluster.registry import without_password
+    url = settings.stores.registry
+    if url:
+        from raydex.cluster.registry import without_password
 
-    return {"objects": {"uri": _kept(settings.objects.uri)}, "registry": {"url": without_password(settings.stores.registry)}}
+        url = without_password(url)
+    return {"objects": {"uri": _kept(settings.objects.uri)}, "registry": {"url": url}}
 
 
 def objects_uri(lake: Lake, settings: Settings) -> str:

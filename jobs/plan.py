@@ -94,22 +94,20 @@ def _plan_source(
     seen = 0
     for listed, content, error in _hashed(listing, known, source, settings):
         seen += 1
-        identity = record_id(source.workspace, source.name, listed.path)
-        unseen.discard(identity)
-        if error:
-            failed.append(listed.path)
+        path = listed.path
+        unseen.discard(path)
         plan.counts["seen"] += 1
         plan.listed_bytes += listed.size or 0
         if error:
-            row = _work_row(source, identity, listed, content)
-            _plan_failed(plan, rows, row, known.held(identity), error, settings.limits.attempts)
+            failed.append(path)
+            _plan_failed(plan, rows, _work_row(source, listed, content), known.held(path), error, settings.limits.attempts)
             continue
-        settled = known.settled.get(identity)
+        settled = known.settled.get(path)
         if settled == content and only is None:
             plan.counts["unchanged"] += 1
             plan.unchanged_states["indexed"] += 1
             continue
-        before = known.others.get(identity)
+        before = known.others.get(path)
         if only is not None or settled is not None or (before is not None and before.repository != repository):
             start: str | None = "parse"
         else:
@@ -121,7 +119,7 @@ def _plan_source(
             continue
         plan.counts["new" if before is None and settled is None else "changed"] += 1
         plan.starts[start] += 1
-        row = _work_row(source, identity, listed, content)
+        row = _work_row(source, listed, content)
         row["start"] = start
         if before is not None:
             same = before.content_hash == content
@@ -132,18 +130,18 @@ def _plan_source(
         rows.append(row)
     if only is not None:
         return
-    gone = {record for record, path in known.paths(unseen).items() if not _under(path, failed)} if unseen else set()
+    gone = {path for path in unseen if not _under(path, failed)}
     kept = unseen - gone
     plan.counts["seen"] += len(kept)
     plan.counts["unchanged"] += len(kept)
-    plan.unchanged_states.update(known.others[record].state if record in known.others else "indexed" for record in kept)
+    plan.unchanged_states.update(known.others[path].state if path in known.others else "indexed" for path in kept)
     if not seen and gone and not allow_empty:
         raise ConfigError(
             f"source {source.name} lists no file, and the lake holds {len(gone)} records of it",
             place=source.root,
             remedy="Check the path and the excludes; --allow-empty deletes them",
         )
-    plan.deleted.extend(sorted(gone))
+    plan.deleted.extend(sorted(record_id(source.workspace, source.name, path) for path in gone))
     plan.counts["deleted"] += len(gone)
 
 
@@ -187,9 +185,9 @@ def _hashed(
             yield listed, "", (outcome.reject_class, str(outcome))
 
 
-def _work_row(source: Source, identity: str, listed: Listed, content: str) -> dict[str, Any]:
+def _work_row(source: Source, listed: Listed, content: str) -> dict[str, Any]:
     return {
-        "record_id": identity,
+        "record_id": record_id(source.workspace, source.name, listed.path),
         "epoch": 0,
         "start": "parse",
         "source_id": source.source_id,

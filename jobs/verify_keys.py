@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import numpy as np
-import polars as pl
 import pyarrow as pa
 
 from raydex.cluster.delta import scan_delta
@@ -17,6 +16,8 @@ from raydex.jobs.reading import Reader
 
 def hashes(column: pa.Array | pa.ChunkedArray) -> np.ndarray:
     """uint64, one a value that is not null."""
+    import polars as pl
+
     values = pl.Series(column.drop_null())
     return values.hash(seed=0).to_numpy() if len(values) else np.empty(0, np.uint64)
 

@@ -57,6 +57,21 @@ def test_a_table_that_does_not_exist_reads_as_empty(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_log_that_was_opened_before_is_read_as_it_is_now(tmp_path):
+    """Logs are opened once as long as their newest entry stays the same file."""
+    commit_files(tmp_path, NAME, [write_data_file(tmp_path, NAME, edges(1, "a"))])
+    first = table_version(tmp_path, NAME)
+    assert first is not None and len(list_data_files(tmp_path, NAME)) == 1
+    commit_files(tmp_path, NAME, [write_data_file(tmp_path, NAME, edges(2, "b"))])
+    assert (table_version(tmp_path, NAME), len(list_data_files(tmp_path, NAME))) == (first + 1, 2)
+    assert len(list_data_files(tmp_path, NAME, first)) == 1
+    kept = log_entry(tmp_path, first + 1).read_bytes()
+    log_entry(tmp_path, first + 1).unlink()
+    assert (table_version(tmp_path, NAME), len(list_data_files(tmp_path, NAME))) == (first, 1)
+    log_entry(tmp_path, first + 1).write_bytes(b"".join(line for line in kept.splitlines(keepends=True) if not line.startswith(b'{"add"')))
+    assert len(list_data_files(tmp_path, NAME)) == 1
+
+
 def test_uncommitted_files_are_invisible_and_a_commit_is_one(tmp_path):
     files = [write_data_file(tmp_path, NAME, edges(1, f"e{n}")) for n in range(3)]
     assert not table_exists(tmp_path, NAME)

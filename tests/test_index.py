@@ -211,6 +211,21 @@ def test_nothing_changed_starts_no_engine(copy: tuple[Path, Path], settings: Set
     assert versions == {name: table_version(Lake.open(lake).tables, name) for name in versions}
 
 
+def test_nothing_changed_loads_no_package_that_only_work_needs(copy: tuple[Path, Path], settings: Settings) -> None:
+    """Each of these is a quarter of a second or more, in a run that takes one."""
+    corpus, lake = copy
+    code = """
+import sys
+from raydex.configs.settings import Settings
+from raydex.jobs.index import IndexRequest, index
+index(IndexRequest(specs=(sys.argv[1],), lake=sys.argv[2], settings=Settings.model_validate_json(sys.argv[3]), progress=False))
+print(sorted({"ray", "torch", "pyspark", "polars", "pymilvus", "ladybug", "sqlalchemy"} & set(sys.modules)))
+"""
+    command = [sys.executable, "-c", code, str(corpus), str(lake), settings.model_dump_json()]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
 def test_touching_one_file_redoes_one_file(copy: tuple[Path, Path], settings: Settings) -> None:
     corpus, lake = copy
     before = {row["symbol_id"] for row in read_delta(Lake.open(lake).tables, "symbols").to_pylist()}
