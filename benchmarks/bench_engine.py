@@ -208,7 +208,7 @@ def bench_reruns(source: Path, folder: Path) -> None:
     alone = min(float(subprocess.check_output([sys.executable, "-c", code, str(copy)], text=True).split()[1]) for _ in range(3))
     seen, run = best["records"]["seen"], best["seconds"]
     print(f"no-op: {seen} files: run {run:.2f} s, listing and hashing alone {alone:.2f} s", flush=True)
-    why = "a run also reads the ledger, compares every record with it and records itself"
+    why = "a run also imports Arrow and the log reader, checks every table's log and files, reads the ledger and records itself"
     verdict("engine: nothing changed ÷ listing and hashing alone", run / alone, 1.2, why, at_most=True)
 
     files = sorted(path for path in copy.rglob("*") if path.is_file())
@@ -238,7 +238,7 @@ def bench_memory(folder: Path, count: int) -> None:
         peaks.append(run_index(source, folder / f"memory-lake-{factor}", RAYDEX_EMBED__MODEL="none")[2])
     low, high = (peak / 2**20 for peak in peaks)
     print(f"driver memory: {count // 10} files {low:.0f} MiB, {count} files {high:.0f} MiB", flush=True)
-    why = "the plan, the ledger and the receipts of an epoch are columns in the driver, a row for every record"
+    why = "the embedded graph store copies inside the driver (the larger half), which also hashes the projection and holds the ledger by columns"
     verdict("engine: driver memory, ten times the files ÷ one time", high / low, 1.2, why, at_most=True)
 
 
