@@ -49,7 +49,7 @@ class LimitSettings(Section):
     symbols: int = Field(default=Limits().symbols, gt=0)
     depth: int = Field(default=Limits().depth, gt=0)
     pages: int = Field(default=Limits().pages, gt=0)
-    seconds: float = Field(default=Limits().seconds, gt=0)
+    seconds: float = Field(default=Limits().seconds, gt=0, le=86_400)
     memory_bytes: int = Field(default=Limits().memory_bytes, gt=0)
     attempts: int = Field(default=Limits().attempts, ge=1)
 
@@ -61,7 +61,7 @@ class ChunkSettings(Section):
     """How text is cut; a token limit bounds the embedded text, prefix and special tokens included (contracts 30)."""
 
     strategy: str = "structure"
-    max_tokens: int = Field(default=256, ge=16)
+    max_tokens: int = Field(default=256, ge=16, le=1_000_000)
     overlap: int = Field(default=0, ge=0)
 
 
@@ -173,7 +173,8 @@ def load_settings(path: Path | None = None, overrides: dict[str, Any] | None = N
 
     place = str(path) if path else "configuration"
     if path is not None and not path.is_file():
-        raise ConfigError("the configuration file does not exist", place=place, remedy="Name an existing YAML file after -c")
+        what = "is no file" if Path(place).exists() else "does not exist"
+        raise ConfigError(f"the configuration file {what}", place=place, remedy="Name an existing YAML file after -c")
     import yaml
 
     try:

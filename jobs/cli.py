@@ -7,6 +7,7 @@ stays under a second.
 
 from __future__ import annotations
 
+import io
 import signal
 import sys
 import traceback
@@ -134,7 +135,7 @@ def chunk(
     file: Annotated[Path, typer.Argument(help="File to chunk.")],
     config: ConfigFile = None,
     strategy: Annotated[str | None, typer.Option(help="Chunking strategy.")] = None,
-    max_tokens: Annotated[int | None, typer.Option(help="Token limit of the embedded text.", min=16)] = None,
+    max_tokens: Annotated[int | None, typer.Option(help="Token limit of the embedded text.", min=16, max=1_000_000)] = None,
     strict: Strict = False,
     json: Json = False,
 ) -> None:
@@ -341,6 +342,8 @@ def run(arguments: list[str]) -> int:
     try:
         app(arguments, prog_name="raydex", standalone_mode=True)
     except SystemExit as stop:
+        if type(sys.stdout).__name__ == "PacifyFlushWrapper":
+            return 0  # whoever read our output has gone: typer puts this in its place and would exit with 1
         if stop.code != signal.SIGTERM:
             return int(stop.code or 0)
         return _stopped(128 + signal.SIGTERM)  # while Ray starts, its own handler turns SIGTERM into an exit with the bare number
@@ -367,6 +370,9 @@ def main() -> None:
     """Entry point."""
     for signum in (signal.SIGINT, signal.SIGTERM):
         signal.signal(signum, _stop)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # a terminal of another encoding shows what it can
     sys.exit(run(sys.argv[1:]))
 
 

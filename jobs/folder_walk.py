@@ -22,6 +22,7 @@ from raydex.jobs.listing import FILE_SCHEME, Filter, Listed, ListRules, printabl
 IGNORE_BYTES = 1 << 20
 # files that tell what their folder is: a tagged cache, a Python environment, a lake of raydex
 MARKS = (frozenset({"CACHEDIR.TAG"}), frozenset({"pyvenv.cfg"}), frozenset({"lake.json", "tables"}))
+OUTSIDE = "a link out of the source's root"
 _PLAIN = re.compile(r"[A-Za-z0-9_.~+=@,!-]+")
 
 
@@ -70,7 +71,9 @@ def walk(root: str, top: str, rules: ListRules, chosen: Filter) -> Iterator[List
                     excluded["symlink"] += 1
                     continue
                 if refusal is not None:
-                    yield refused(shown, uri, refusal, "Name its target as a source of its own")
+                    yield refused(
+                        shown, uri, refusal, "Name its target as a source of its own" if refusal == OUTSIDE else "Mend or remove it"
+                    )
                     continue
             try:
                 if is_folder:
@@ -162,7 +165,7 @@ def _refuse_link(entry: os.DirEntry[str], root: str, is_folder: bool, follow: bo
             return "a link that leads in a circle"
         return "a link to nothing" if error.errno in (errno.ENOENT, errno.ENOTDIR) else f"a link: {error.strerror}"
     if target != root and not target.startswith(root.rstrip("/") + "/"):
-        return "a link out of the source's root"
+        return OUTSIDE
     if not follow:
         return ""
     if is_folder:

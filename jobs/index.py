@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 import uuid
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -17,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from raydex.cluster.faults import fault_point
-from raydex.cluster.lake import Lake, acknowledged_epoch, active_generation, load_ledger, next_epoch
+from raydex.cluster.lake import Generation, Lake, acknowledged_epoch, active_generation, load_ledger, next_epoch
 from raydex.configs.settings import Settings
 from raydex.ir.errors import ConfigError
 from raydex.jobs.context import RunContext, stage_fingerprints
@@ -29,7 +30,7 @@ from raydex.jobs.places import check_objects, objects_uri
 from raydex.jobs.plan import Plan, make_plan
 from raydex.jobs.repair import make_whole
 from raydex.jobs.servers import check_servers
-from raydex.jobs.source_names import check_names, check_run, held_repositories, keep_commit, part_repositories
+from raydex.jobs.source_names import check_names, check_run, gone_source, held_repositories, keep_commit, part_repositories
 from raydex.jobs.sources import Source, open_source
 from raydex.jobs.staging import empty_staging
 from raydex.jobs.stopwatch import Stopwatch
@@ -62,10 +63,11 @@ def index(request: IndexRequest) -> dict[str, Any]:
     """
     started, began = time.perf_counter(), datetime.now(UTC)
     run_id = f"run_{uuid.uuid4().hex}"
+    opened = open_specs(request)
     lake = Lake(request.lake)
     with lake.lock(run_id):
         empty_staging(lake)
-        job = IndexRun(request, lake, run_id, began, started)
+        job = IndexRun(request, lake, opened, run_id, began, started)
         try:
             check_servers(request.settings)
             return job.run()
@@ -86,8 +88,9 @@ def index(request: IndexRequest) -> dict[str, Any]:
 class IndexRun:
     """One run under the lake's lock."""
 
-    def __init__(self, request: IndexRequest, lake: Lake, run_id: str, began: datetime, started: float) -> None:
+    def __init__(self, request: IndexRequest, lake: Lake, opened: list[Source], run_id: str, began: datetime, started: float) -> None:
         self.request = request
+        self.opened = opened
         self.settings = request.settings
         self.lake = lake
         self.say = request.say
@@ -153,6 +156,7 @@ class IndexRun:
                 self.say(f"Removed {swept.rows} rows of changed and deleted records ({swept.bytes_written / 1e6:.1f} MB rewritten).")
             finished = finalize(self.lake, self.context, sources, self.say, self.seconds)
             self.lake.clear_dirty()
+        tally.rejects.update(unreported_rejects(ledger, generation, plan))
         generation = active_generation(self.lake)
         summary = summarise(self, plan, tally, generation, finished)
         record_run(self.lake, self.context, summary, self.began, generation)
@@ -183,13 +187,9 @@ class IndexRun:
     def _open_sources(self) -> list[Source]:
         """The sources that were named, each under a name and a repository of its own; what they have to say is said."""
         request = self.request
-        opened = [
-            open_source(spec, workspace=self.settings.workspace, name=request.name, repository=request.repository, commit=request.commit)
-            for spec in request.specs
-        ]
         generation = active_generation(self.lake)
         held = generation.sources if generation else {}
-        sources = check_run(opened)
+        sources = check_run(self.opened)
         for note in check_names(sources, held, named=request.name is not None):
             self.say(note)
         sources = part_repositories(sources, held_repositories(self.lake), told=request.repository is not None)
@@ -247,6 +247,36 @@ class IndexRun:
             count = sum(map(len, ranges.values()))
             self.say(f"{len(ranges)} long PDFs were parsed as {count} page ranges ({self.seconds['page_ranges']:.1f} s).")
         return work
+
+
+def open_specs(request: IndexRequest) -> list[Source]:
+    """What the user named, looked at before a lake is made. A place that is gone is an empty source where `allow_empty` is set and the lake
+    holds a source of that root. Raises ConfigError."""
+    opened = []
+    for spec in request.specs:
+        try:
+            source = open_source(
+                spec, workspace=request.settings.workspace, name=request.name, repository=request.repository, commit=request.commit
+            )
+        except ConfigError as error:
+            held = gone_source(request.lake, spec, request.settings.workspace)
+            if held is None:
+                raise
+            if not request.allow_empty:
+                remedy = f"The lake holds it as source {held.name}: if it is gone for good, --allow-empty removes its records"
+                raise ConfigError(error.message, place=error.place, remedy=remedy) from error
+            source = held
+        opened.append(source)
+    return opened
+
+
+def unreported_rejects(ledger: pa.Table, generation: Generation | None, plan: Plan) -> Counter[str]:
+    """Rejects by class that runs left behind which never came to their end: this one reports them. `ledger` as it was at the start."""
+    late = (pc.field("epoch") > (generation.epoch if generation else 0)) & (pc.field("reject_class") != "")
+    rows = ledger.select(["record_id", "epoch", "reject_class"]).filter(late)
+    again = {*plan.work.column("record_id").to_pylist(), *plan.deleted}
+    pairs = zip(rows.column("record_id").to_pylist(), rows.column("reject_class").to_pylist(), strict=True)
+    return Counter(name for record, name in pairs if record not in again)
 
 
 def stage_totals(plan: Plan) -> dict[str, int]:

@@ -5,6 +5,7 @@ What comes out has the field names of the tables; locators and metadata are obje
 
 from __future__ import annotations
 
+import stat
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from raydex.ir.errors import ConfigError
 from raydex.ir.ids import content_hash, record_id
 from raydex.ir.printed import plain_rows
 from raydex.ir.rows import Stamp, chunk_tables
+from raydex.jobs.listing import SPECIAL
 from raydex.jobs.sources import open_source, read_uri
 from raydex.kernels.request import ParseRequest
 
@@ -74,6 +76,9 @@ def _parse(file: Path, settings: Settings) -> tuple[dict[str, pa.Table], Stamp]:
         raise ConfigError("this is a folder", place=str(file), remedy="Name one file; `raydex index` takes folders")
     if not file.exists():
         raise ConfigError("there is no such file", place=str(file), remedy="Check the path")
+    mode = file.stat().st_mode
+    if not stat.S_ISREG(mode):
+        raise ConfigError(f"this is {SPECIAL.get(stat.S_IFMT(mode), 'no file')}", place=str(file), remedy="Name a regular file")
     source = open_source(str(file), workspace=settings.workspace)
     try:
         data = read_uri(file.resolve().as_uri())

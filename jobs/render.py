@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from typing import Any
 
 import orjson
 
 WIDTH = 110
+# all but tab and line feed
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
 def print_json(value: Any) -> None:
@@ -22,7 +25,11 @@ write_json_line = print_json
 def _console() -> Any:
     from rich.console import Console
 
-    return Console(highlight=False, soft_wrap=True)
+    class Terminal(Console):
+        def on_broken_pipe(self) -> None:
+            raise BrokenPipeError  # whoever read our output has gone: rich would exit with 1, which means new rejects
+
+    return Terminal(highlight=False, soft_wrap=True)
 
 
 def _table(*columns: str, title: str | None = None) -> Any:
@@ -37,9 +44,15 @@ def _table(*columns: str, title: str | None = None) -> Any:
 
 
 def _text(value: Any) -> Any:
+    """Text as it is, but for control characters: what documents and file names hold must not steer the terminal."""
     from rich.text import Text
 
-    return Text("" if value is None else str(value))
+    return Text("" if value is None else _CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", str(value)))
+
+
+def _line(value: Any) -> str:
+    """A name on one line."""
+    return str("" if value is None else value).replace("\n", "\\n").replace("\r", "\\r")
 
 
 # the columns of the table of stages: as the terminal and as the report call them
@@ -97,6 +110,7 @@ def print_summary(summary: dict[str, Any]) -> None:
     )
     if summary["rejects"]:
         console.print("Rejects of this run: " + ", ".join(f"{count} {name}" for name, count in summary["rejects"].items()))
+        console.print("`raydex documents` names them, and what is missing of the degraded ones.")
     console.print(f"Generation {summary['generation']}, {summary['seconds']:.1f} s, run {summary['run']}")
 
 
@@ -121,8 +135,10 @@ def print_parsed(parsed: dict[str, Any]) -> None:
             f"{len(parsed['pages'])} pages, {len(parsed['blocks'])} blocks, {len(parsed['symbols'])} symbols, "
             f"{len(parsed['code_nodes'])} code nodes, {len(parsed['code_edges'])} code edges."
         )
+    said = {reject["class"] for reject in parsed["rejects"]}
     for event in parsed["events"]:
-        console.print(_text(f"{event['status']}: {event['name']}: {event['message']}"))
+        if event["name"] not in said:
+            console.print(_text(": ".join(part for part in (event["status"], event["name"], event["message"]) if part)))
     for reject in parsed["rejects"]:
         console.print(_text(f"rejected ({reject['class']}): {reject['error']}"))
 
@@ -132,7 +148,8 @@ def _place(locator: dict[str, Any]) -> str:
     for name in ("page", "line", "char", "sheet", "cells", "slide", "pointer"):
         if name in locator:
             value = locator[name]
-            parts.append(f"{name} {value[0]}-{value[1]}" if isinstance(value, list) else f"{name} {value}")
+            span = isinstance(value, list) and value[0] != value[1]
+            parts.append(f"{name} {value[0]}-{value[1]}" if span else f"{name} {value[0] if isinstance(value, list) else value}")
     return ", ".join(parts[:2])
 
 
@@ -155,7 +172,7 @@ def print_hits(result: dict[str, Any]) -> None:
     for hit in result["hits"]:
         where = _place(hit["locators"][0]) if hit["locators"] else ""
         path = " › ".join(hit["section_path"])
-        console.print(_text(f"{hit['rank']:>2}. {hit['score']:.3f}  {hit['source']}/{hit['path']}  {where}"))
+        console.print(_text(f"{hit['rank']:>2}. {hit['score']:.3f}  {_line(hit['source'])}/{_line(hit['path'])}  {where}"))
         console.print(_text(f"    {hit['title']}" + (f"  ({path})" if path else "")))
         console.print(_text("    " + " ".join(hit["content"].split())[:220]))
         console.print(_text(f"    {hit['chunk_id']}" + (f"  {hit['entity_id']}" if hit["entity_id"] else "")))
@@ -192,12 +209,12 @@ def print_documents(result: dict[str, Any]) -> None:
     table = _table("document", "title", "state", ">chunks", ">vectors", "note")
     for row in result["documents"]:
         table.add_row(
-            _text(f"{row['source']}/{row['path']}"),
-            _text((row["title"] or "")[:50]),
+            _text(f"{_line(row['source'])}/{_line(row['path'])}"),
+            _text(_line(row["title"])[:50]),
             row["state"],
             str(row["chunks"]),
             str(row["vectors"]),
-            _text(row["note"]),
+            _text(_line(row["note"] or row["reject_class"])),
         )
     console.print(table)
     console.print(f"{len(result['documents'])} documents, {result['mismatches']} mismatches between stores and registry.")
@@ -230,7 +247,7 @@ def _print_evidence(console: Any, item: dict[str, Any], indent: str) -> None:
         return
     mark = {True: "intact", False: "CHANGED", None: "the file itself"}[item["intact"]]
     excerpt = f"  `{item['excerpt'].strip()[:100]}`" if item["excerpt"] else ""
-    place = item["path"] if item["line"] is None else f"{item['path']}:{item['line']}"
+    place = _line(item["path"]) if item["line"] is None else f"{_line(item['path'])}:{item['line']}"
     console.print(_text(f"{indent}{place}  rule {item['rule']}  {mark}{excerpt}"))
 
 

@@ -28,6 +28,7 @@ def search(root: Path, text: str, k: int, source_type: str | None = None) -> dic
 
     `engine`: milvus, exact, or none where no record of the generation has text to embed.
     """
+    text = text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")  # arguments may hold any bytes
     if not text.strip():
         raise ConfigError("the query is empty", remedy="Say what to look for")
     reader = open_reader(root)

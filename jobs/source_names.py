@@ -7,6 +7,7 @@ an error (contracts 3). A repository that is taken, as by a second checkout or a
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -15,10 +16,10 @@ from typing import Any
 import pyarrow as pa
 
 from raydex.cluster.delta import scan_delta
-from raydex.cluster.lake import Lake
-from raydex.ir.errors import ConfigError
+from raydex.cluster.lake import Lake, active_generation
+from raydex.ir.errors import ConfigError, StoreError
 from raydex.jobs.git_info import is_dirty
-from raydex.jobs.sources import Source
+from raydex.jobs.sources import GONE, Source
 
 Held = Mapping[str, Mapping[str, Any]]  # source_id → what the active generation keeps of a source
 Claims = dict[tuple[str, str], set[str]]  # (workspace, repository) → ids of the sources whose records say so
@@ -68,6 +69,22 @@ def check_names(sources: list[Source], held: Held, named: bool) -> list[str]:
             )
         notes += [f"{source.root} is indexed a second time: it is also source {other}." for other in others]
     return notes
+
+
+def gone_source(lake: str, spec: str, workspace: str) -> Source | None:
+    """The source whose root `spec` was, when nothing is there any more; None when the lake, if there is one, holds none."""
+    root = os.path.realpath(spec)
+    if os.path.lexists(root):
+        return None
+    try:
+        generation = active_generation(Lake.open(lake))
+    except (ConfigError, StoreError):
+        return None
+    for identifier, held in (generation.sources if generation else {}).items():
+        if held["root"] == root and held["workspace"] == workspace:
+            repository = "" if held["repository"] == held["name"] else held["repository"]
+            return Source(identifier, workspace, held["name"], root, GONE, repository, held["commit"])
+    return None
 
 
 def held_repositories(lake: Lake) -> Claims:

@@ -38,6 +38,7 @@ from raydex.jobs.listing import (
 
 __all__ = ["ListRules", "Listed", "Source", "hash_files", "list_source", "open_source", "read_uri"]
 
+GONE = "gone"  # kind of a source whose place is no more
 _SCHEME = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*://")
 _GLOB = re.compile(r"[*?\[]")
 
@@ -129,6 +130,8 @@ def list_source(source: Source, rules: ListRules | None = None, excluded: Counte
         from raydex.jobs.object_sources import list_objects
 
         return list_objects(source.root, chosen)
+    if source.kind == GONE:
+        return []
     if source.kind == "file":
         return [_list_one(source.root)]
     return walk(source.root, source.top, rules, chosen)

@@ -3,7 +3,8 @@
 A segment near the upper or lower edge is furniture when the same words stand at the same place on at least `LEAST` pages and on a good
 share of the pages between the first and the last of them, and when a gap sets it apart from the text. One number in it may count with
 the pages, if something tells the line from a numbered heading that begins each page (`_numbers_pages`). The invariant: what changes in
-any other way from page to page, a title that the outline names, and a table's header row that repeats over its columns, stays.
+any other way from page to page, a title that the outline names, and a table's header row that repeats over its columns, stays; and
+furniture never is all of the text.
 """
 
 from __future__ import annotations
@@ -73,6 +74,8 @@ def find_furniture(pages: list[Page], titles: Sequence[Collection[str]]) -> list
             found[at] |= _outer_furniture(rows, accepted)
         if titles[at] and found[at]:
             found[at] -= _titles_among(found[at], pages[at]["text"], titles[at])
+    if all(len(dropped) == len(page["text"]) for dropped, page in zip(found, pages, strict=True)):
+        return [set() for _ in pages]  # what repeats is all that there is
     return found
 
 

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+import signal
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -78,6 +82,68 @@ def test_index_that_finds_nothing_to_do(plant: dict[str, Any], own: Path, asked:
     assert f"{RECORDS} records" in said("index", plant["corpus"], "--lake", own)
 
 
+def test_a_run_that_cannot_begin_makes_no_lake(tmp_path: Path, said: Say) -> None:
+    assert "no such file or folder" in said("index", tmp_path / "nope", "--lake", tmp_path / "new", code=2)
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_source_whose_folder_is_gone(tmp_path: Path, said: Say, asked: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
+    for key, value in {"EMBED__MODEL": "none", "RUN__PROJECT": "false"}.items():
+        monkeypatch.setenv(f"RAYDEX_{key}", value)
+    for name in ("stays", "goes"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "empty.md").touch()
+    folders, lake = (tmp_path / "stays", tmp_path / "goes"), tmp_path / "lake"
+    said("index", *folders, "--lake", lake, "-q", code=1)
+    shutil.rmtree(folders[1])
+    text = said("index", *folders, "--lake", lake, code=2)
+    assert "no such file or folder" in text and "source goes" in text and "--allow-empty" in text
+    summary = asked("index", *folders, "--lake", lake, "--allow-empty", "--max-delete-share", "1", "-q")
+    assert (summary["records"]["deleted"], summary["records"]["unchanged"]) == (1, 1)
+    assert [row["source"] for row in asked("documents", "--lake", lake)["documents"]] == ["stays"]
+
+
+def test_rejects_of_a_killed_run_are_reported_by_the_one_that_goes_on(tmp_path: Path, asked: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
+    for key, value in {"EMBED__MODEL": "none", "RUN__PROJECT": "false"}.items():
+        monkeypatch.setenv(f"RAYDEX_{key}", value)
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "empty.md").touch()
+    command = [sys.executable, "-m", "raydex.jobs.cli", "index", str(tmp_path / "docs"), "--lake", str(tmp_path / "lake"), "-q"]
+    killed = subprocess.run(command, env={**os.environ, "RAYDEX_FAULT": "finalize.verify:before:kill:1"}, check=False, capture_output=True)
+    assert killed.returncode == -signal.SIGKILL
+    assert asked("index", tmp_path / "docs", "--lake", tmp_path / "lake", "-q", code=1)["rejects"] == {"empty": 1}
+    assert asked("index", tmp_path / "docs", "--lake", tmp_path / "lake", "-q")["rejects"] == {}
+
+
+def test_what_is_no_regular_file_is_not_read(tmp_path: Path, said: Say) -> None:
+    os.mkfifo(tmp_path / "pipe.md")
+    for command in ("parse", "chunk"):
+        assert "this is a pipe" in said(command, tmp_path / "pipe.md", code=2)
+        assert "this is a device" in said(command, "/dev/zero", code=2)
+
+
+def test_numbers_beyond_reason_are_refused(tmp_path: Path, said: Say) -> None:
+    (tmp_path / "a.md").write_text("# T\n")
+    (tmp_path / "c.yaml").write_text("limits: {seconds: .inf}\n")
+    assert "limits.seconds" in said("parse", tmp_path / "a.md", "-c", tmp_path / "c.yaml", code=2)
+    assert "--max-tokens" in said("chunk", tmp_path / "a.md", "--max-tokens", 10**20, code=2)
+
+
+def test_names_do_not_steer_the_terminal(tmp_path: Path, said: Say) -> None:
+    path = tmp_path / "esc\x1b[31mred.md"
+    path.write_text("\x9b\n")
+    assert "\x1b" not in said("parse", path) and "\\x1b[31mred.md" in said("parse", path)
+
+
+def test_a_reader_that_goes_away_is_no_failure(lake: Path) -> None:
+    for command in (["search", "pump", "-k", "50"], ["documents"], ["edges"]):
+        command = [sys.executable, "-m", "raydex.jobs.cli", *command, "--lake", str(lake)]
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        assert process.stdout is not None and process.stderr is not None
+        process.stdout.close()
+        assert (process.wait(timeout=120), process.stderr.read()) == (0, b"")
+
+
 def test_strict_counts_old_and_unsupported_rejects(plant: dict[str, Any], own: Path, said: Say) -> None:
     said("index", plant["corpus"], "--lake", own, "-q", code=0)
     said("index", plant["corpus"], "--lake", own, "-q", "--strict", code=1)
@@ -124,6 +190,10 @@ def test_search(lake: Path, asked: Ask, said: Say) -> None:
     assert "pages/index.html" in said("search", "how is the pump restarted", "--lake", lake, "-k", 1)
     code = asked("search", "level of the tank", "--lake", lake, "--source-type", "code")["hits"]
     assert {hit["media_type"] for hit in code} <= {"text/x-python", "text/x-typescript"}
+
+
+def test_search_takes_any_bytes(lake: Path, asked: Ask) -> None:
+    assert asked("search", "pump \udcff\udcfe", "--lake", lake)["hits"]
 
 
 def test_search_answers_exactly_while_a_writer_holds_the_store(lake: Path, asked: Ask, said: Say) -> None:

@@ -377,6 +377,17 @@ def test_running_titles_in_the_type_of_the_text_are_furniture(titles: list[str],
     assert not any(title in block.text for block in parsed.blocks for title in titles)
 
 
+def test_what_repeats_is_text_where_nothing_else_is_there() -> None:
+    lines = [f"Page {number}: nacelle maintenance schedule" for number in range(1, 6)]
+
+    def draw(canvas) -> None:  # type: ignore[no-untyped-def]
+        for line in lines:
+            canvas.drawString(72, 720, line)
+            canvas.showPage()
+
+    assert [block.text for block in parse_pdf(request(drawn(draw))).blocks] == lines
+
+
 @pytest.mark.parametrize("text", ["#" * 200 + "x", "-" * 200 + "7" + "-" * 200 + "x", "." * 500 + "x", ". " * 200 + "1x"])
 def test_long_runs_of_signs_are_read_once(text: str) -> None:
     """A pattern that tried every split of the run would never end."""

@@ -17,7 +17,7 @@ from raydex.ir.errors import ConfigError
 from raydex.ir.ids import record_id
 from raydex.ir.rows import to_table
 from raydex.jobs.finalize import source_row
-from raydex.jobs.index import IndexRequest, IndexRun
+from raydex.jobs.index import IndexRequest, IndexRun, open_specs
 from raydex.jobs.sources import Source, open_source
 from tests.test_plan import ledger_row
 
@@ -58,7 +58,7 @@ class Held:
             say=self.said.append,
             **options,
         )
-        return IndexRun(request, self.lake, "run_x", datetime.now(UTC), time.perf_counter())._open_sources()
+        return IndexRun(request, self.lake, open_specs(request), "run_x", datetime.now(UTC), time.perf_counter())._open_sources()
 
     def keep(self, *sources: Source, paths: tuple[str, ...] = ("util.py",), generation: bool = True) -> None:
         """What a run over the sources leaves behind; without `generation`, one that was killed."""
