@@ -200,13 +200,11 @@ def pin_versions(lake: Lake) -> dict[str, int]:
     return {name: version for name, version in versions.items() if version is not None}
 
 
-def active_generation(lake: Lake) -> Generation | None:
-    """What ACTIVE points to; None in a lake without a complete generation. Raises StoreError when the pointer leads nowhere."""
-    return _pointed_to(lake, None)
+def active_generation(lake: Lake, generations: list[Generation] | None = None) -> Generation | None:
+    """What ACTIVE points to among `generations` (default: the lake's); None in a lake without a complete generation.
 
-
-def _pointed_to(lake: Lake, generations: list[Generation] | None) -> Generation | None:
-    """`active_generation` among the generations that were read already; None reads them."""
+    Raises StoreError when the pointer leads nowhere.
+    """
     path = lake.root / "ACTIVE"
     try:
         pointer = json.loads(path.read_bytes())
@@ -228,7 +226,7 @@ def restore_active(lake: Lake) -> int | None:
     generations = load_generations(lake)
     complete = [generation.number for generation in generations if generation.complete]
     try:
-        if _pointed_to(lake, generations) is not None or not complete:
+        if active_generation(lake, generations) is not None or not complete:
             return None
     except StoreError:
         if not complete:

@@ -91,8 +91,12 @@ def refused(path: str, uri: str, why: str, remedy: str) -> Listed:
 
 def special(path: str, uri: str, mode: int) -> Listed:
     """A row for what is no regular file."""
-    what = SPECIAL.get(stat.S_IFMT(mode), "no file")
-    return Listed(path, uri, 0, "", InputError(f"this is {what}", reject_class="unsupported_media_type", place=path))
+    return Listed(path, uri, 0, "", InputError(special_name(mode), reject_class="unsupported_media_type", place=path))
+
+
+def special_name(mode: int) -> str:
+    """What stands at a place that is no regular file."""
+    return f"this is {SPECIAL.get(stat.S_IFMT(mode), 'no file')}"
 
 
 def printable(name: str) -> str:

@@ -17,7 +17,7 @@ from raydex.ir.errors import ConfigError
 from raydex.ir.ids import content_hash, record_id
 from raydex.ir.printed import plain_rows
 from raydex.ir.rows import Stamp, chunk_tables
-from raydex.jobs.listing import SPECIAL
+from raydex.jobs.listing import special_name
 from raydex.jobs.sources import open_source, read_uri
 from raydex.kernels.request import ParseRequest
 
@@ -78,7 +78,7 @@ def _parse(file: Path, settings: Settings) -> tuple[dict[str, pa.Table], Stamp]:
         raise ConfigError("there is no such file", place=str(file), remedy="Check the path")
     mode = file.stat().st_mode
     if not stat.S_ISREG(mode):
-        raise ConfigError(f"this is {SPECIAL.get(stat.S_IFMT(mode), 'no file')}", place=str(file), remedy="Name a regular file")
+        raise ConfigError(special_name(mode), place=str(file), remedy="Name a regular file")
     source = open_source(str(file), workspace=settings.workspace)
     try:
         data = read_uri(file.resolve().as_uri())

@@ -110,7 +110,7 @@ def print_summary(summary: dict[str, Any]) -> None:
     )
     if summary["rejects"]:
         console.print("Rejects of this run: " + ", ".join(f"{count} {name}" for name, count in summary["rejects"].items()))
-        console.print("`raydex documents` names them, and what is missing of the degraded ones.")
+        console.print("`raydex documents` names them.")
     console.print(f"Generation {summary['generation']}, {summary['seconds']:.1f} s, run {summary['run']}")
 
 
@@ -148,8 +148,8 @@ def _place(locator: dict[str, Any]) -> str:
     for name in ("page", "line", "char", "sheet", "cells", "slide", "pointer"):
         if name in locator:
             value = locator[name]
-            span = isinstance(value, list) and value[0] != value[1]
-            parts.append(f"{name} {value[0]}-{value[1]}" if span else f"{name} {value[0] if isinstance(value, list) else value}")
+            ends = dict.fromkeys(value if isinstance(value, list) else [value])
+            parts.append(f"{name} {'-'.join(map(str, ends))}")
     return ", ".join(parts[:2])
 
 
