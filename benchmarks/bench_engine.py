@@ -238,7 +238,7 @@ def bench_memory(folder: Path, count: int) -> None:
         peaks.append(run_index(source, folder / f"memory-lake-{factor}", RAYDEX_EMBED__MODEL="none")[2])
     low, high = (peak / 2**20 for peak in peaks)
     print(f"driver memory: {count // 10} files {low:.0f} MiB, {count} files {high:.0f} MiB", flush=True)
-    why = "the embedded graph store copies inside the driver (the larger half), which hashes the projection and holds the ledger too"
+    why = "the plan, the receipts of an epoch and some columns of the ledger are in the driver, a row for every record"
     verdict("engine: driver memory, ten times the files ÷ one time", high / low, 1.2, why, at_most=True)
 
 

@@ -41,7 +41,7 @@ from raydex.cluster.delta import (
 from raydex.cluster.faults import fault_point
 from raydex.cluster.files import local_folder, write_file
 from raydex.ir.errors import ConfigError, LockError, StoreError
-from raydex.ir.ids import digest, make_id
+from raydex.ir.ids import digest_many, make_id
 from raydex.ir.rows import empty_table, to_table
 from raydex.ir.tables import TABLES
 
@@ -162,6 +162,11 @@ class Lake:
 
 
 _held: set[int] = set()
+
+
+def held_locks() -> list[int]:
+    """Descriptors of the locks that this process holds: for a child that writes on its behalf."""
+    return sorted(_held)
 
 
 def _drop_locks() -> None:
@@ -303,9 +308,10 @@ def load_ledger(lake: Lake, columns: list[str] | None = None) -> pa.Table:
 
 
 def source_manifest(ledger: pa.Table) -> str:
-    """Hash of sorted (record_id, content_hash) (contracts 15)."""
-    pairs = sorted(zip(ledger.column("record_id").to_pylist(), ledger.column("content_hash").to_pylist()))
-    return digest(*(part for pair in pairs for part in (pair[0], pair[1] or "")))
+    """Hash of sorted (record_id, content_hash) (contracts 15); of the rows a few thousand at a time are Python objects."""
+    pairs = ledger.select(["record_id", "content_hash"]).sort_by([("record_id", "ascending"), ("content_hash", "ascending")])
+    batches = pairs.to_batches(max_chunksize=4_096)
+    return digest_many(part or "" for batch in batches for row in zip(*(column.to_pylist() for column in batch.columns)) for part in row)
 
 
 def next_epoch(lake: Lake) -> int:

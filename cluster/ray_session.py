@@ -7,8 +7,9 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from typing import Any
 
 from raydex.ir.errors import StoreError
 
@@ -43,15 +44,21 @@ def ray_session(address: str = "", cpus: int = 0, object_store_bytes: int = 0) -
             raise StoreError(
                 f"Ray did not start: {error}", remedy="Check ray.address, free memory and /dev/shm; `raydex doctor` tells"
             ) from error
-    if started and threading.current_thread() is threading.main_thread():
-        for number, handler in handlers.items():  # Ray puts its own in place, which end the process at once
-            signal.signal(number, handler)
+    if started:
+        _put_back(handlers)  # Ray puts its own in place, which end the process at once
     quiet_data()
     try:
         yield ray.cluster_resources()
     finally:
         if started:
             ray.shutdown()
+            _put_back(handlers)  # and the system's when it leaves
+
+
+def _put_back(handlers: Mapping[signal.Signals, Any]) -> None:
+    if threading.current_thread() is threading.main_thread():
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
 
 
 @contextmanager

@@ -219,6 +219,11 @@ def keep_spark(
         stop_session(session)
 
 
+def keeps_spark() -> bool:
+    """Whether this process keeps a session that `open_spark` would use."""
+    return _kept is not None
+
+
 @contextmanager
 def open_spark(
     work_dir: Path, cores: int | None = None, memory: str = "2g", settings: SparkSettings | None = None

@@ -177,6 +177,8 @@ def load_settings(path: Path | None = None, overrides: dict[str, Any] | None = N
         raise ConfigError(f"the configuration file {what}", place=place, remedy="Name an existing YAML file after -c")
     import yaml
 
+    if path is not None:
+        _refuse_repeated_keys(path)
     try:
         loaded = FileSettings(**(overrides or {}))
     except yaml.YAMLError as error:
@@ -186,6 +188,30 @@ def load_settings(path: Path | None = None, overrides: dict[str, Any] | None = N
     except (TypeError, ValueError) as error:
         raise ConfigError(f"the file must hold keys and values: {error}", place=place) from error
     return Settings.model_construct(**{name: getattr(loaded, name) for name in Settings.model_fields})
+
+
+def _refuse_repeated_keys(path: Path) -> None:
+    """YAML readers keep the last of two equal keys and say nothing. Raises ConfigError naming both lines; what is no YAML passes."""
+    import yaml
+
+    try:
+        waiting = [yaml.compose(path.read_text(encoding="utf-8"))]
+    except (yaml.YAMLError, UnicodeDecodeError):
+        return
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, yaml.SequenceNode):
+            waiting += node.value
+        elif isinstance(node, yaml.MappingNode):
+            lines: dict[str, int] = {}
+            for key, value in node.value:
+                line = key.start_mark.line + 1
+                first = lines.setdefault(str(key.value), line)
+                if first != line:
+                    raise ConfigError(
+                        f"key {key.value} is there twice, in lines {first} and {line}", place=str(path), remedy="Keep one of them"
+                    )
+                waiting.append(value)
 
 
 def _explain(error: ValidationError) -> str:

@@ -6,7 +6,7 @@ so that moving code or indexing again gives the same id (seed 2).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from blake3 import blake3
 
@@ -19,6 +19,14 @@ def make_id(prefix: str, *fields: str) -> str:
 def digest(*fields: str) -> str:
     """Full BLAKE3 hex digest over length-prefixed UTF-8 fields."""
     return blake3(b"".join([_prefixed(field) for field in fields])).hexdigest()
+
+
+def digest_many(fields: Iterable[str]) -> str:
+    """The same of fields that come one by one and are not kept."""
+    total = blake3()
+    for field in fields:
+        total.update(_prefixed(field))
+    return total.hexdigest()
 
 
 def _prefixed(field: str) -> bytes:

@@ -48,10 +48,12 @@ def index(
     quiet: Quiet = False,
 ) -> None:
     """Index sources into a lake: only what changed is touched, a killed run continues."""
+    from raydex.cluster.memory import give_memory_back
     from raydex.configs.settings import load_settings
     from raydex.jobs.index import IndexRequest
     from raydex.jobs.index import index as run_index
 
+    give_memory_back()
     overrides = {"workspace": workspace} if workspace else {}
     request = IndexRequest(
         specs=tuple(sources),
@@ -79,8 +81,10 @@ def retry(
     quiet: Quiet = False,
 ) -> None:
     """Run the dead letters again, and nothing else; without -c as the last run was configured."""
+    from raydex.cluster.memory import give_memory_back
     from raydex.jobs.retry import retry as run_retry
 
+    give_memory_back()
     summary = run_retry(lake, _settings(config, lake), reject_class, progress=not quiet, say=_say(quiet))
     _finish_run(summary, json, strict)
 

@@ -103,6 +103,7 @@ def list_documents(root: Path, registry: str = "") -> dict[str, Any]:
                 "registry_status": entry["status"] if entry else None,
                 "chunks": chunks[doc_id],
                 "vectors": vectors,
+                "missing": (record or {}).get("missing") or [],
                 "reject_class": (record or {}).get("reject_class") or "",
                 "error": (record or entry or {}).get("error") or "",
                 "note": note,

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 MAX_PROBLEMS = 10_000
+BATCH_ROWS = 4_096
+BUFFER_BYTES = 256_000
 SMALL_BYTES = 8_000_000
 PARTITION_BYTES = 32_000_000
 TASK_BYTES = 2_000_000
@@ -147,8 +149,8 @@ def read_stamped(name: str, files: Iterable[Path], stamp: ProjectStamp) -> Itera
     shared = {"fingerprint": stamp.fingerprint, "run_id": stamp.run_id, "epoch": stamp.epoch, "written_at": stamp.written_at}
     own = [field.name for field in schema if field.name not in shared]
     for file in files:
-        with pq.ParquetFile(file) as source:
-            for batch in source.iter_batches(columns=own):
+        with pq.ParquetFile(file, pre_buffer=False, buffer_size=BUFFER_BYTES) as source:
+            for batch in source.iter_batches(BATCH_ROWS, columns=own):
                 if name == "nodes":
                     batch = batch.filter(pc.is_valid(batch.column("kind")))
                 columns = []

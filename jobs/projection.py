@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -19,8 +18,8 @@ from raydex.jobs.replace import replace_rows
 from raydex.jobs.stopwatch import Stopwatch
 
 
-def run_projection(lake: Lake, context: RunContext, say: Callable[[str], None]) -> tuple[str, dict[str, float]]:
-    """(projection hash, figures). The four tables hold exactly the projection of the tables as they are now."""
+def run_projection(lake: Lake, context: RunContext) -> tuple[str, dict[str, float], list[str]]:
+    """(projection hash, figures, what to tell the user). The four tables hold exactly the projection of the tables as they are now."""
     from raydex.cluster.spark import PACKAGES, SparkSettings, open_spark
 
     watch = Stopwatch()
@@ -36,22 +35,22 @@ def run_projection(lake: Lake, context: RunContext, say: Callable[[str], None]) 
             started = watch.figures()["seconds"]
             outputs = project(spark, inputs, stamp, out)
         changed = {name: replace_rows(lake.tables, name, partial(outputs.batches, name)) for name in PROJECT_TABLES}
-        if outputs.problem_counts:
-            _record_problems(lake, context, outputs, say)
+        notes = [_record_problems(lake, context, outputs)] if outputs.problem_counts else []
     finally:
         shutil.rmtree(out, ignore_errors=True)
     figures = watch.figures()
     counts = outputs.counts
-    say(
+    notes.append(
         f"Projection: {counts['nodes']} nodes, {counts['edges']} edges, {counts['evidence']} evidence "
         f"({figures['seconds']:.1f} s, of which Spark's start {started:.1f} s; {sum(changed.values())} rows written)."
     )
     rows = counts["edges"] + counts["nodes"]
-    return outputs.projection_hash, {"rows_in": rows, "rows_out": rows, "rejects": sum(outputs.problem_counts.values()), **figures}
+    rejects = sum(outputs.problem_counts.values())
+    return outputs.projection_hash, {"rows_in": rows, "rows_out": rows, "rejects": rejects, **figures}, notes
 
 
-def _record_problems(lake: Lake, context: RunContext, outputs: ProjectOutputs, say: Callable[[str], None]) -> None:
-    """Edges that could not be made are events, each with both ends named; never silently dropped."""
+def _record_problems(lake: Lake, context: RunContext, outputs: ProjectOutputs) -> str:
+    """Edges that could not be made are events, each with both ends named; never silently dropped. Returns what to tell the user."""
     rows: list[dict[str, Any]] = []
     for item in outputs.problems.to_pylist():
         rows.append(
@@ -69,4 +68,4 @@ def _record_problems(lake: Lake, context: RunContext, outputs: ProjectOutputs, s
     file = write_data_file(lake.tables, "events", stamped("events", rows, stamp))
     commit_files(lake.tables, "events", [file], metadata={"raydex.run": context.run_id})
     said = ", ".join(f"{count} {name}" for name, count in outputs.problem_counts.items())
-    say(f"Projection left out: {said} (see the events table).")
+    return f"Projection left out: {said} (see the events table)."

@@ -176,6 +176,8 @@ def print_hits(result: dict[str, Any]) -> None:
         console.print(_text(f"    {hit['title']}" + (f"  ({path})" if path else "")))
         console.print(_text("    " + " ".join(hit["content"].split())[:220]))
         console.print(_text(f"    {hit['chunk_id']}" + (f"  {hit['entity_id']}" if hit["entity_id"] else "")))
+    if result["truncated"]:
+        console.print("The query is longer than the model reads: only its beginning was looked for.")
     console.print(f"{len(result['hits'])} hits in generation {result['generation']} ({result['engine']}).")
 
 
@@ -214,7 +216,7 @@ def print_documents(result: dict[str, Any]) -> None:
             row["state"],
             str(row["chunks"]),
             str(row["vectors"]),
-            _text(_line(row["note"] or row["reject_class"])),
+            _text(_line(row["note"] or row["reject_class"] or (f"lacks {', '.join(row['missing'])}" if row["missing"] else ""))),
         )
     console.print(table)
     console.print(f"{len(result['documents'])} documents, {result['mismatches']} mismatches between stores and registry.")

@@ -16,7 +16,8 @@ import pyarrow as pa
 from raydex.cluster.delta import DataFile, commit_files, rewrite_table, scan_delta, write_data_file
 from raydex.ir.tables import TABLES, VOLATILE
 
-FILE_ROWS = 200_000
+# of Arrow memory a file: what a rewrite holds of each
+FILE_BYTES = 32_000_000
 
 
 def replace_rows(root: Path, name: str, fresh: Callable[[], Iterable[pa.RecordBatch]]) -> int:
@@ -72,15 +73,15 @@ class _Marks:
 
 
 def _tables(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.Table]:
-    """Tables of FILE_ROWS rows or a little more, none without rows."""
+    """Tables of FILE_BYTES or a little more, none without rows."""
     waiting: list[pa.RecordBatch] = []
-    count = 0
+    size = 0
     for batch in batches:
         if batch.num_rows:
             waiting.append(batch)
-            count += batch.num_rows
-        if count >= FILE_ROWS:
+            size += batch.nbytes
+        if size >= FILE_BYTES:
             yield pa.Table.from_batches(waiting, schema)
-            waiting, count = [], 0
+            waiting, size = [], 0
     if waiting:
         yield pa.Table.from_batches(waiting, schema)

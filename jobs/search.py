@@ -24,9 +24,10 @@ SOURCE_TYPES = {
 
 
 def search(root: Path, text: str, k: int, source_type: str | None = None) -> dict[str, Any]:
-    """{query, generation, engine, hits: [{rank, score, chunk_id, title, path, locator …}]}; hits in falling score, ties by id.
+    """{query, truncated, generation, engine, hits: [{rank, score, chunk_id, title, path, locator …}]}; hits in falling score, ties by id.
 
-    `engine`: milvus, exact, or none where no record of the generation has text to embed.
+    `engine`: milvus, exact, or none where no record of the generation has text to embed; `truncated`: the model reads only the beginning
+    of the query.
     """
     text = text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")  # arguments may hold any bytes
     if not text.strip():
@@ -37,20 +38,22 @@ def search(root: Path, text: str, k: int, source_type: str | None = None) -> dic
         raise ConfigError("this generation has no vectors", place=str(root), remedy="Index with an embedding model (embed.model)")
     types = _types(source_type)
     if not cursor["collection"]:
-        return {"query": text, "generation": reader.generation.number, "engine": "none", "hits": []}
-    query = embed_query(cursor, text)
+        return {"query": text, "truncated": False, "generation": reader.generation.number, "engine": "none", "hits": []}
+    query, truncated = embed_query(cursor, text)
     found, engine = _find(reader, cursor, query, k, types)
-    return {"query": text, "generation": reader.generation.number, "engine": engine, "hits": describe(reader, found)}
+    hits = describe(reader, found)
+    return {"query": text, "truncated": truncated, "generation": reader.generation.number, "engine": engine, "hits": hits}
 
 
-def embed_query(cursor: dict[str, Any], text: str) -> np.ndarray:
-    """float32 (dim,) by the model that the generation was embedded with, on the device that is here."""
+def embed_query(cursor: dict[str, Any], text: str) -> tuple[np.ndarray, bool]:
+    """float32 (dim,) by the model that the generation was embedded with, on the device that is here; and whether it read only the
+    beginning."""
     from raydex.jobs.load import READER_KEYS
     from raydex.kernels.embed import load_embedder
 
     embedder = load_embedder(EmbedSettings(**{key: cursor["embed"][key] for key in READER_KEYS if key in cursor["embed"]}))
     assert embedder is not None
-    return embedder.embed([text])[0]  # type: ignore[no-any-return]
+    return embedder.embed([text])[0], embedder.truncated([text])[0]
 
 
 def _find(

@@ -192,6 +192,13 @@ def test_search(lake: Path, asked: Ask, said: Say) -> None:
     assert {hit["media_type"] for hit in code} <= {"text/x-python", "text/x-typescript"}
 
 
+def test_a_query_longer_than_the_model_reads_says_so(lake: Path, asked: Ask, said: Say) -> None:
+    command = ["search", "which pump fills the tank " * 100, "--lake", lake]
+    assert asked(*command)["truncated"]
+    assert "only its beginning was looked for" in said(*command)
+    assert not asked("search", "pump", "--lake", lake)["truncated"]
+
+
 def test_search_takes_any_bytes(lake: Path, asked: Ask) -> None:
     assert asked("search", "pump \udcff\udcfe", "--lake", lake)["hits"]
 

@@ -26,6 +26,11 @@ def test_an_id_is_a_prefix_and_32_hex_digits() -> None:
     assert made == "rec_" + ids.digest("default", "docs", "a/b.md")[:32]
 
 
+def test_fields_that_come_one_by_one_give_the_same_digest() -> None:
+    fields = ["a", "", "bc", "\udc80"]
+    assert ids.digest_many(iter(fields)) == ids.digest(*fields) != ids.digest(*fields, "")
+
+
 spans = st.tuples(st.integers(0, 10**6), st.integers(0, 10**6)).map(lambda pair: (min(pair), max(pair)))
 numbers = st.none() | st.integers(1, 10**6)
 names = st.none() | st.text(st.characters(exclude_categories=("Cs",)), min_size=1, max_size=10)

@@ -49,13 +49,19 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     return {"corpus": corpus, "lake": folder / "lake"}
 
 
-# the whole list is swept by scripts/faultsweep; these three stand for data, acknowledgement and generation
+# the whole list is swept by scripts/faultsweep; these stand for data, acknowledgement and generation, and for the process that projects
 @pytest.mark.parametrize(
-    "fault", ["delta.commit:blocks:after:kill:2", "epoch.acknowledge:before:kill:3", "generation.complete:before:kill:1"]
+    ("fault", "code"),
+    [
+        ("delta.commit:blocks:after:kill:2", -signal.SIGKILL),
+        ("epoch.acknowledge:before:kill:3", -signal.SIGKILL),
+        ("delta.commit:nodes:after:kill:1", 3),
+        ("generation.complete:before:kill:1", -signal.SIGKILL),
+    ],
 )
-def test_a_killed_run_and_a_rerun_make_the_same_tables(whole: dict[str, Any], tmp_path: Path, fault: str) -> None:
+def test_a_killed_run_and_a_rerun_make_the_same_tables(whole: dict[str, Any], tmp_path: Path, fault: str, code: int) -> None:
     lake = tmp_path / "lake"
-    run(whole["corpus"], lake, -signal.SIGKILL, RAYDEX_FAULT=fault)
+    run(whole["corpus"], lake, code, RAYDEX_FAULT=fault)
     run(whole["corpus"], lake)
     assert differing_tables(lake, whole["lake"]) == []
     assert verify(lake)["ok"]
@@ -125,18 +131,27 @@ def test_a_missing_path_and_a_wrong_key_are_usage_errors(tmp_path: Path) -> None
 def test_the_second_run_is_refused_and_a_signal_leaves_a_lake_that_goes_on(whole: dict[str, Any], tmp_path: Path) -> None:
     lake = tmp_path / "lake"
     first = start(whole["corpus"], lake)
-    deadline = time.monotonic() + 60
-    while not (lake / "DIRTY").exists():
-        assert time.monotonic() < deadline
-        assert first.poll() is None
-        time.sleep(0.05)
+    wait_for(lake / "DIRTY", first)
     said = run(whole["corpus"], lake, 3)["error"]
     assert "another run writes to the lake" in said
     assert str(first.pid) in said
     first.send_signal(signal.SIGTERM)
     finish(first, 143)
+    second = start(whole["corpus"], lake)
+    wait_for(lake / "staging" / "projection", second)  # after Ray, which handles signals in its own way
+    second.send_signal(signal.SIGTERM)
+    finish(second, 143)
+    assert {row["state"] for row in read_delta(Lake.open(lake).tables, "runs").to_pylist()} == {"interrupted"}
     run(whole["corpus"], lake)
     assert differing_tables(lake, whole["lake"]) == []
+
+
+def wait_for(path: Path, process: subprocess.Popen[str]) -> None:
+    deadline = time.monotonic() + 120
+    while not path.exists():
+        assert time.monotonic() < deadline
+        assert process.poll() is None
+        time.sleep(0.05)
 
 
 def _pdf_without_pages() -> bytes:

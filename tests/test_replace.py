@@ -59,9 +59,11 @@ def test_nothing_left_empties_the_table(tmp_path: Path) -> None:
 
 
 def test_rows_are_cut_into_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(replace, "FILE_ROWS", 4)
     names = [f"{at:03d}" for at in range(11)]
-    assert replace_rows(tmp_path, "edges", edges("one", *((name, []) for name in names))) == 11
+    rows = edges("one", *((name, []) for name in names))
+    written = next(rows()).filter(pa.array([True, True]))
+    monkeypatch.setattr(replace, "FILE_BYTES", written.nbytes + 1)  # two batches of two rows
+    assert replace_rows(tmp_path, "edges", rows) == 11
     assert sorted(file.rows for file in list_data_files(tmp_path, "edges")) == [3, 4, 4]
     assert sorted(held(tmp_path)) == names
 

@@ -28,6 +28,8 @@ def test_shipped_configurations_load(path: Path) -> None:
         ("chunk:\n  max_tokens: 1\n", "chunk.max_tokens: Input should be greater than or equal to 16"),
         ("chunk: 3\n", "chunk: Input should be a valid dictionary"),
         ("a: [\n", "not valid YAML"),
+        ("chunk:\n  max_tokens: 100\n  overlap: 3\n  max_tokens: 200\n", "key max_tokens is there twice, in lines 2 and 4"),
+        ("chunk: {overlap: 3}\nlimits: {}\nchunk: {max_tokens: 100}\n", "key chunk is there twice, in lines 1 and 3"),
         ("- a\n", "must hold keys and values"),
     ],
 )
