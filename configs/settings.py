@@ -198,8 +198,12 @@ def _refuse_repeated_keys(path: Path) -> None:
         waiting = [yaml.compose(path.read_text(encoding="utf-8"))]
     except (yaml.YAMLError, UnicodeDecodeError):
         return
+    seen: set[int] = set()
     while waiting:
         node = waiting.pop()
+        if id(node) in seen:
+            continue  # an alias: it may stand anywhere, even inside what it names
+        seen.add(id(node))
         if isinstance(node, yaml.SequenceNode):
             waiting += node.value
         elif isinstance(node, yaml.MappingNode):

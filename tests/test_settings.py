@@ -30,6 +30,7 @@ def test_shipped_configurations_load(path: Path) -> None:
         ("a: [\n", "not valid YAML"),
         ("chunk:\n  max_tokens: 100\n  overlap: 3\n  max_tokens: 200\n", "key max_tokens is there twice, in lines 2 and 4"),
         ("chunk: {overlap: 3}\nlimits: {}\nchunk: {max_tokens: 100}\n", "key chunk is there twice, in lines 1 and 3"),
+        ("list: &a {include: [*a]}\n", "list.include"),
         ("- a\n", "must hold keys and values"),
     ],
 )
