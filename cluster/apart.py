@@ -6,7 +6,6 @@ then, so that nobody takes for free what is still written to.
 
 from __future__ import annotations
 
-import ctypes
 import importlib
 import os
 import pickle
@@ -21,11 +20,11 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from raydex.cluster.memory import give_memory_back
-from raydex.ir.errors import CapacityError, StoreError
+from raydex.cluster.prctl import PR_SET_PDEATHSIG, prctl
+from raydex.ir.errors import AGAIN, CapacityError, StoreError
 
 Result = TypeVar("Result")
 END_SECONDS = 30.0
-PR_SET_PDEATHSIG = 1
 
 
 class Apart:
@@ -63,10 +62,10 @@ class Apart:
         if code == -signal.SIGKILL:
             return CapacityError(
                 f"the process that did {doing} was killed, most likely because memory ran out",
-                remedy="Give the machine more memory. What was committed is kept: run the same command again",
+                remedy=f"Give the machine more memory. {AGAIN}",
             )
         how = f"died by {signal.Signals(-code).name}" if code < 0 else f"ended with code {code}"
-        return StoreError(f"the process that did {doing} {how}", remedy="What was committed is kept: run the same command again")
+        return StoreError(f"the process that did {doing} {how}", remedy=AGAIN)
 
     def __enter__(self) -> Self:
         return self
@@ -82,7 +81,7 @@ class Apart:
 
 def main(descriptor: int, owner: int, preload: Sequence[str]) -> None:
     """The process: answers until its owner is gone. Signals of the terminal are the owner's affair."""
-    ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != owner:
         return  # it was gone before we asked to be told
     for number in (signal.SIGINT, signal.SIGTERM):

@@ -16,6 +16,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+AGAIN = "What was committed is kept: run the same command again"
+
 
 class RaydexError(Exception):
     """Base of all errors that raydex raises on purpose.

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import errno
 
-from raydex.ir.errors import CapacityError, RaydexError, StoreError
+from raydex.ir.errors import AGAIN, CapacityError, RaydexError, StoreError
 
 SPENT = (errno.ENOSPC, errno.EDQUOT, errno.ENOMEM, errno.EMFILE, errno.ENFILE)
-AGAIN = "What was committed is kept: run the same command again"
 
 
 class UnforeseenError(StoreError):

@@ -10,7 +10,6 @@ their files and exits; a child dies with its nursery.
 
 from __future__ import annotations
 
-import ctypes
 import gc
 import io
 import json
@@ -32,11 +31,10 @@ from importlib import import_module
 from typing import Any, NoReturn
 
 from raydex.cluster.netless import leave_network
+from raydex.cluster.prctl import PR_SET_CHILD_SUBREAPER, PR_SET_PDEATHSIG, prctl
 
 REQUEST = struct.Struct("<QQ")  # bytes of the pickled question, bytes of the document
 REPLY = struct.Struct("<QQ")  # bytes of the JSON head, bytes of the record batches
-PR_SET_PDEATHSIG = 1
-PR_SET_CHILD_SUBREAPER = 36
 OWNER_CHECK_MS = 2_000
 OPEN_FILES = 256
 TEMPORARY_BYTES = 2_000_000_000
@@ -51,7 +49,7 @@ def main() -> None:
     owner = os.getppid()
     network = leave_network()
     sys.meta_path.insert(0, _KeepOut())
-    _prctl(PR_SET_CHILD_SUBREAPER, 1)
+    prctl(PR_SET_CHILD_SUBREAPER, 1)
     home = tempfile.mkdtemp(prefix="raydex-parse-")
     try:
         _tell(control, {"network": network, "home": home})
@@ -165,15 +163,11 @@ def _reap() -> None:
             return
 
 
-def _prctl(option: int, value: int) -> None:
-    ctypes.CDLL(None, use_errno=True).prctl(option, value, 0, 0, 0)
-
-
 def _be_child(channel: socket.socket, order: dict[str, Any], folder: str) -> NoReturn:
     """The forked child: serves until told otherwise. An error that a parser lets out is its last reply, and its end."""
     code = 1
     try:
-        _prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         os.setsid()
         os.chdir(folder)
