@@ -29,6 +29,8 @@ class Block:
     """One block. `text` is what a reader sees; tables and images put their structure in `metadata`.
 
     Table metadata: `rows` (list of rows, each a list of cells {text, row_span, col_span, header}), `header_rows` (count).
+    A cell of a sheet may also have `formula`, with `computed` false where its text is the formula for want of a result; blocks that go on
+    with a tall table have `continued` and `header` (texts of its header rows).
     Heading metadata: `level` (1-6), `excerpt_hash` (hash of the source's own text at the locator, where it can be sliced).
     Code metadata: `language`. List item metadata: `level` (0-based depth), `ordered`, `number`.
     """

@@ -102,6 +102,7 @@ REJECT_CLASSES: dict[str, RejectClass] = {
         RejectClass("too_large", False, "more bytes than limits.input_bytes"),
         RejectClass("too_many_pages", False, "more pages than limits.pages"),
         RejectClass("too_many_blocks", False, "more blocks than limits.blocks"),
+        RejectClass("too_many_records", False, "a streamed file of more records than limits.records"),
         RejectClass("too_many_symbols", False, "more symbols than limits.symbols"),
         RejectClass("too_deep", False, "nested deeper than limits.depth"),
         RejectClass("text_too_long", False, "more text than limits.text_bytes"),
@@ -115,6 +116,7 @@ REJECT_CLASSES: dict[str, RejectClass] = {
         RejectClass("store", True, "a store did not take the row"),
         RejectClass("endpoint", True, "a remote endpoint failed"),
         RejectClass("model_load", True, "a model could not be loaded"),
+        RejectClass("engine", True, "a model's engine failed, or gave no answer"),
         RejectClass("internal", True, "a defect of raydex: please report it"),
     )
 }

@@ -7,6 +7,7 @@ so that moving code or indexing again gives the same id (seed 2).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import lru_cache
 
 from blake3 import blake3
 
@@ -27,6 +28,11 @@ def digest_many(fields: Iterable[str]) -> str:
     for field in fields:
         total.update(_prefixed(field))
     return total.hexdigest()
+
+
+@lru_cache(maxsize=4096)
+def _numbered(ordinal: int) -> bytes:
+    return _prefixed(str(ordinal))
 
 
 def _prefixed(field: str) -> bytes:
@@ -57,6 +63,16 @@ def record_id(workspace: str, source: str, key: str) -> str:
     return make_id("rec", workspace, source, key)
 
 
+def person_id(address: str) -> str:
+    """A person is an address in lower case; names do not count (contracts 25)."""
+    return make_id("nod", "person", address.strip().lower())
+
+
+def ticket_id(site: str, key: str) -> str:
+    """A ticket is its tracker's site and its key, in whichever export it lies (contracts 25)."""
+    return make_id("nod", "ticket", site, key)
+
+
 def page_id(record: str, content: str, number: int) -> str:
     return make_id("pag", record, content, str(number))
 
@@ -66,13 +82,11 @@ def block_id(record: str, content: str, ordinal: int) -> str:
 
 
 def block_ids(record: str, content: str) -> Callable[[int], str]:
-    """`block_id` by ordinal for one document, whose common fields are hashed once."""
-    common = blake3(_prefixed(record) + _prefixed(content))
+    """`block_id` by ordinal for one document, whose common fields are encoded once."""
+    common = _prefixed(record) + _prefixed(content)
 
     def of(ordinal: int) -> str:
-        hasher = common.copy()
-        hasher.update(_prefixed(str(ordinal)))
-        return f"blk_{hasher.hexdigest()[:32]}"
+        return f"blk_{blake3(common + _numbered(ordinal)).hexdigest(16)}"
 
     return of
 

@@ -62,9 +62,10 @@ NODE_KINDS: dict[str, NodeKind] = {
         NodeKind("file", "a source code file", code=True),
         NodeKind("document", "a page, report or other document"),
         NodeKind("section", "a heading with what stands under it"),
+        NodeKind("email", "a mail"),
         NodeKind("ticket", "an issue of a tracker"),
         NodeKind("data", "a path inside a data file"),
-        NodeKind("person", "a sender, recipient or author"),
+        NodeKind("person", "a mail address that sent or received something"),
         NodeKind("requirement", "a specification item"),
         NodeKind("route", "an HTTP method and path", code=True),
         NodeKind("sql_table", "a table named in a query", code=True),
@@ -77,6 +78,8 @@ _CALLABLES = ("function", "method", "property", "macro")
 _SCOPES = ("module", "package", "namespace", *_TYPES, "function", "method", "property")
 # what a name that is called or extended may hold: `add = partial(plus, 1)`, `Base = make_base()`
 _HOLDERS = ("field", "variable", "constant")
+# what a record that is no source file is, and what it may hold: attachments, files of an archive, tickets of an export
+_RECORDS = ("document", "email", "ticket")
 _CALLERS = ("module", "namespace", *_TYPES, *_CALLABLES, *_HOLDERS)
 
 
@@ -91,11 +94,10 @@ EDGE_KINDS: dict[str, EdgeKind] = {
             "CONTAINS",
             "the target lies inside the source",
             (
-                ("repository", "file"),
-                ("repository", "document"),
+                *_pairs(("repository",), ("file", *_RECORDS)),
+                *_pairs(_RECORDS, ("file", *_RECORDS)),
                 ("file", "module"),
-                ("document", "section"),
-                ("section", "section"),
+                *_pairs((*_RECORDS, "section"), ("section",)),
                 ("document", "data"),
                 ("data", "data"),
                 *_pairs(_SCOPES, tuple(k for k in SYMBOL_KINDS if k not in ("module", "package"))),
@@ -125,12 +127,12 @@ EDGE_KINDS: dict[str, EdgeKind] = {
         EdgeKind(
             "DESCRIBES",
             "a page or ticket names the target: context, never verification of code",
-            _pairs(("document", "section", "ticket"), (*(k for k in NODE_KINDS if NODE_KINDS[k].code), "ticket", "document")),
+            _pairs((*_RECORDS, "section"), (*(k for k in NODE_KINDS if NODE_KINDS[k].code), *_RECORDS)),
         ),
-        EdgeKind("SENT", "the person sent the mail", (("person", "document"),)),
-        EdgeKind("RECEIVED", "the person received the mail", (("person", "document"),)),
-        EdgeKind("CC", "the person was in copy of the mail", (("person", "document"),)),
-        EdgeKind("REPLY_TO", "the mail answers the target", (("document", "document"),)),
+        EdgeKind("SENT", "the person sent the mail", (("person", "email"),)),
+        EdgeKind("RECEIVED", "the person received the mail", (("person", "email"),)),
+        EdgeKind("CC", "the person was in copy of the mail", (("person", "email"),)),
+        EdgeKind("REPLY_TO", "the mail answers the target", (("email", "email"),)),
         EdgeKind("TRACES_TO", "the source satisfies the requirement", _pairs(("requirement", *SYMBOL_KINDS), ("requirement",))),
     )
 }

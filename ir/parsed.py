@@ -35,9 +35,30 @@ class Reject:
     attempts: int = 1
 
 
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A part of a container that becomes a record of its own: an attachment, a file of an archive, a ticket of an export.
+
+    `step` is its place in the container and makes the record's id; `name` is what people see, never a path that is opened. `inside`: the
+    member is no file of its own but lies there in `data`, the container's own bytes. One that is not to be read has a `reject_class`.
+    """
+
+    step: str
+    name: str
+    data: bytes
+    media_type: str = ""
+    inside: str = ""
+    reject_class: str = ""
+    error: str = ""
+
+
 @dataclass(slots=True)
 class ParsedFile:
-    """IR of one file. `document` is None when it was rejected; then `rejects` says why."""
+    """IR of one file. `document` is None when it was rejected; then `rejects` says why.
+
+    `blobs`: asset_id → bytes of the assets that the file holds itself; `members`: those that nobody has taken yet (`ParseRequest.emit`).
+    Neither is printed.
+    """
 
     record_id: str
     content_hash: str
@@ -52,9 +73,10 @@ class ParsedFile:
     symbols: list[Symbol] = field(default_factory=list)
     code_nodes: Columns = field(default_factory=lambda: new_columns(CODE_NODE_COLUMNS))
     code_edges: Columns = field(default_factory=lambda: new_columns(CODE_EDGE_COLUMNS))
-    children: list[ParsedFile] = field(default_factory=list)
     events: list[Event] = field(default_factory=list)
     rejects: list[Reject] = field(default_factory=list)
+    blobs: dict[str, bytes] = field(default_factory=dict, repr=False)
+    members: list[Member] = field(default_factory=list, repr=False)
 
     def add_event(self, stage: str, status: str, name: str, message: str = "", ms: float = 0.0) -> None:
         """`status` is ok, warning or error; `name` a stable snake_case word such as no_semantic_blocks."""
@@ -80,6 +102,8 @@ def to_plain(value: Any) -> Any:
     if is_dataclass(value) and not isinstance(value, type):
         out: dict[str, Any] = {}
         for f in fields(value):
+            if f.name in ("blobs", "members"):
+                continue
             item = getattr(value, f.name)
             name = "class" if f.name == "reject_class" else f.name
             if f.name in ("code_nodes", "code_edges") and isinstance(item, dict):

@@ -15,6 +15,7 @@ import orjson
 import pyarrow as pa
 
 from raydex.ir.chunk import ChunkResult
+from raydex.ir.document import Block
 from raydex.ir.ids import text_hash
 from raydex.ir.locator import Locator
 from raydex.ir.parsed import ParsedFile, to_plain
@@ -79,22 +80,36 @@ def stamped(name: str, rows: list[dict[str, Any]] | dict[str, list[Any]], stamp:
 
 
 def _json(value: Any) -> str:
-    return orjson.dumps(to_plain(value), option=orjson.OPT_SORT_KEYS).decode() if value else "{}"
+    return orjson.dumps(value, to_plain, orjson.OPT_SORT_KEYS | orjson.OPT_PASSTHROUGH_DATACLASS).decode() if value else "{}"
+
+
+@cache
+def _names(kind: type) -> tuple[str, ...]:
+    return tuple(field.name for field in fields(kind))
 
 
 def _row(record: Any, **changes: Any) -> dict[str, Any]:
     row: dict[str, Any] = {}
-    for field in fields(record):
-        value = getattr(record, field.name)
-        if field.name in ("metadata", "properties"):
+    for name in _names(record.__class__):
+        value = getattr(record, name)
+        if name == "metadata" or name == "properties":
             value = _json(value)
         elif isinstance(value, Locator):
             value = str(value)
         elif isinstance(value, list) and value and not isinstance(value[0], str):
             value = [str(item) if isinstance(item, Locator) else to_plain(item) for item in value]
-        row[field.name] = value
+        row[name] = value
     row.update(changes)
     return row
+
+
+def _block_columns(blocks: list[Block]) -> dict[str, list[Any]]:
+    """As `_row` of each, column by column: a data file has many."""
+    columns: dict[str, list[Any]] = {name: [getattr(block, name) for block in blocks] for name in _names(Block)}
+    columns["locator"] = [str(place) for place in columns["locator"]]
+    columns["metadata"] = [_json(value) for value in columns["metadata"]]
+    columns["links"] = [[to_plain(link) for link in links] if links else links for links in columns["links"]]
+    return columns
 
 
 def parse_tables(parsed: ParsedFile, stamp: Stamp, ms: float = 0.0) -> dict[str, pa.Table]:
@@ -102,7 +117,9 @@ def parse_tables(parsed: ParsedFile, stamp: Stamp, ms: float = 0.0) -> dict[str,
     out: dict[str, pa.Table] = {}
     if parsed.document is not None:
         out["documents"] = stamped("documents", [_row(parsed.document, path=parsed.path, ms=ms)], stamp)
-    for name in ("pages", "blocks", "assets", "observations", "symbols"):
+    if parsed.blocks:
+        out["blocks"] = stamped("blocks", _block_columns(parsed.blocks), stamp)
+    for name in ("pages", "assets", "observations", "symbols"):
         records = getattr(parsed, name)
         if records:
             out[name] = stamped(name, [_row(record) for record in records], stamp)
