@@ -1,0 +1,104 @@
+"""A sample of delimited text → its delimiter, quoting and whether its first record names the columns.
+
+A delimiter is believed when the records agree on how many fields it makes of them: a comma inside a cell, or a list in brackets, makes
+another number in every record. Text that no delimiter divides evenly has one column; that is no failure.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections import Counter
+from dataclasses import dataclass, replace
+
+from raydex.ir.locator import split_lines
+
+DELIMITERS = (",", "\t", ";", "|")
+SAMPLE_CHARS = 65_536
+SAMPLE_RECORDS = 500
+AGREE = 0.8  # share of records that must have the commonest number of fields
+_NUMBER = re.compile(r"\s*[-+]?[$€£]?\s*(?:\d+(?:[.,' ]\d+)*|\d*\.\d+)(?:[eE][-+]?\d+)?\s*%?\s*\Z")
+_DATE = re.compile(r"\s*\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}(?:[T ]\d{1,2}:\d{2}.*)?\s*\Z")
+_ESCAPED_QUOTE = re.compile(r'\\"')
+
+
+@dataclass(frozen=True, slots=True)
+class CsvDialect:
+    """`delimiter` is empty for a single column. `escaped`: a quote inside a field has a backslash before it instead of a second quote.
+    `plain`: quotes are characters like others."""
+
+    delimiter: str
+    escaped: bool = False
+    has_header: bool = True
+    plain: bool = False
+
+    def reader_options(self) -> dict[str, object]:
+        """Arguments of `csv.reader`. A single column is read with a delimiter that no text holds."""
+        options: dict[str, object] = {"delimiter": self.delimiter or "\x1f", "quotechar": '"', "doublequote": not self.escaped}
+        if self.plain:
+            options["quoting"] = csv.QUOTE_NONE
+        return {**options, "escapechar": "\\"} if self.escaped else options
+
+
+def read_plainly(dialect: CsvDialect) -> CsvDialect:
+    """The same dialect, in which quotes are characters like others."""
+    return replace(dialect, plain=True)
+
+
+def find_dialect(text: str, media_type: str = "text/csv") -> CsvDialect:
+    """The dialect of the beginning of a text. A type that names its delimiter (TSV) is believed where it divides anything."""
+    lines = split_lines(text[:SAMPLE_CHARS])
+    if len(text) > SAMPLE_CHARS and len(lines) > 1:
+        lines.pop()  # the sample's end cuts it
+    escaped = _is_escaped(lines)
+    best, best_score = "", 0.0
+    for delimiter in DELIMITERS:
+        records = _records(lines, CsvDialect(delimiter, escaped))
+        score = _score(records)
+        if delimiter == "\t" and media_type == "text/tab-separated-values" and score:
+            score += 1000
+        if score > best_score:
+            best, best_score = delimiter, score
+    return CsvDialect(best, escaped, _has_header(_records(lines, CsvDialect(best, escaped))))
+
+
+def _is_escaped(lines: list[str]) -> bool:
+    """Whether quotes inside quoted fields are written as backslash and quote."""
+    text = "".join(lines)
+    return len(_ESCAPED_QUOTE.findall(text)) > text.replace('\\"', "").count('""')
+
+
+def _records(lines: list[str], dialect: CsvDialect) -> list[list[str]]:
+    out: list[list[str]] = []
+    try:
+        for record in csv.reader(lines, **dialect.reader_options()):  # type: ignore[arg-type]
+            if record:
+                out.append(record)
+            if len(out) >= SAMPLE_RECORDS:
+                break
+    except csv.Error:
+        return out
+    return out
+
+
+def _score(records: list[list[str]]) -> float:
+    """0 for a delimiter that does not divide evenly; more agreement counts first, then more columns."""
+    if not records:
+        return 0.0
+    counts = Counter(map(len, records))
+    width, agreeing = counts.most_common(1)[0]
+    share = agreeing / len(records)
+    if width < 2 or share < AGREE or (len(records) > 1 and len(records[0]) < 2):
+        return 0.0
+    return share * 100 + min(width, 50)
+
+
+def _has_header(records: list[list[str]]) -> bool:
+    """Names are no numbers and no dates, not empty, and not all the same; a lone record is data."""
+    if len(records) < 2:
+        return False
+    names = [name.strip() for name in records[0]]
+    filled = [name for name in names if name]
+    if len(filled) * 2 < len(names) or any(_NUMBER.match(name) or _DATE.match(name) for name in filled):
+        return False
+    return len(set(filled)) == len(filled)
