@@ -1,0 +1,78 @@
+"""Text in images: what an OCR engine takes and gives, and how one is had by name.
+
+Images are upright RGB arrays (`picture.read_pixels`, `pdf_render`); boxes are in their pixels, from the upper left corner. The invariant of
+an engine: one `OcrPage` for each image, in order. An image without text has no lines; one that failed has no lines and an `error`, and
+costs no other image anything. Only a lack of memory is raised (CapacityError): fewer images at a time may succeed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from importlib.metadata import PackageNotFoundError, version
+from typing import TYPE_CHECKING, Protocol
+
+from raydex.ir.errors import ConfigError
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+Box = tuple[float, float, float, float]
+
+
+@dataclass(frozen=True, slots=True)
+class OcrLine:
+    """One line of text, or the part of it that stands apart; `box` is upright around it, however the line runs."""
+
+    text: str
+    confidence: float
+    box: Box
+
+
+@dataclass(frozen=True, slots=True)
+class OcrPage:
+    width: int
+    height: int
+    lines: tuple[OcrLine, ...] = ()
+    error: str = ""
+
+
+class OcrEngine(Protocol):
+    """`name` and `version` go into every observation."""
+
+    name: str
+    version: str
+
+    def read(self, images: Sequence[NDArray[np.uint8]]) -> list[OcrPage]:
+        """Raises CapacityError."""
+        ...
+
+
+# name → (module, function(device, threads)): imported when asked for
+OCR_ENGINES: dict[str, tuple[str, str]] = {
+    "rapidocr": ("raydex.kernels.ocr_rapid", "load_rapidocr"),
+    "surya": ("raydex.kernels.surya", "load_surya_ocr"),
+    "docling": ("raydex.kernels.docling_engines", "refuse_docling_ocr"),
+}
+
+
+def engine_versions(*names: str) -> list[str]:
+    """Versions of the packages that engines of these names come from; "" where none does."""
+    found = []
+    for name in names:
+        try:
+            found.append(version(name))
+        except PackageNotFoundError:
+            found.append("")
+    return found
+
+
+def load_ocr_engine(name: str = "rapidocr", device: str = "cpu", threads: int = 1) -> OcrEngine:
+    """`device` is cpu, cuda or cuda:N. Raises ConfigError where the engine, its models or the device are not there."""
+    found = OCR_ENGINES.get(name)
+    if found is None:
+        raise ConfigError(f"there is no OCR engine {name!r}", remedy=f"Use one of: {', '.join(sorted(OCR_ENGINES))}")
+    load: Callable[[str, int], OcrEngine] = getattr(import_module(found[0]), found[1])
+    return load(device, threads)
