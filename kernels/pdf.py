@@ -11,9 +11,9 @@ from itertools import chain, takewhile
 from pathlib import PurePosixPath
 from typing import Any
 
-from raydex.ir.document import Block, Document, Link, Page
+from raydex.ir.document import Asset, Block, Document, Link, Page
 from raydex.ir.errors import InputError
-from raydex.ir.ids import block_ids, page_id
+from raydex.ir.ids import asset_id, block_ids, page_id
 from raydex.ir.locator import Locator, page_box
 from raydex.ir.parsed import ParsedFile
 from raydex.kernels import pdf_raw
@@ -22,13 +22,15 @@ from raydex.kernels.parse import check_limits
 from raydex.kernels.pdf_file import open_pdf, read_part
 from raydex.kernels.pdf_furniture import find_furniture
 from raydex.kernels.pdf_layout import order_lines, read_lines
+from raydex.kernels.pdf_objects import pictures_of
 from raydex.kernels.pdf_raw import HIDDEN, Part, failed_page
 from raydex.kernels.pdf_structure import Paragraph, body_type, nest_items, paragraphs_of, rank_headings, set_text, title_key
+from raydex.kernels.pdf_tables import find_tables, table_metadata
 from raydex.kernels.pdf_text import Vocabulary, plain
 from raydex.kernels.request import ParseRequest
 
 PARSER = "raydex.pdf"
-PARSER_VERSION = "2"
+PARSER_VERSION = "3"
 PART_KEY = "pdf_part"
 MAX_OUTLINE_ROWS = 2_000
 
@@ -100,16 +102,21 @@ def _structure(request: ParseRequest, part: Part) -> ParsedFile:
     paragraphs: list[list[Paragraph]] = []
     for page_lines, titles in zip(lines, outline, strict=True):
         found = paragraphs_of(page_lines, set(titles), body)
+        paragraphs.append(found)
+    find_tables(paragraphs)
+    for found in paragraphs:
         for paragraph in found:
             set_text(paragraph, vocabulary)
-        paragraphs.append(found)
     rank_headings(paragraphs, outline, body)
     parsed = ParsedFile(request.record_id, request.content_hash, request.path, request.media_type)
     builder = _Blocks(request, parsed)
-    for page, found in zip(pages, paragraphs, strict=True):
+    pictures, repeated = pictures_of(pages)
+    for page, found, images in zip(pages, paragraphs, pictures, strict=True):
         nest_items(found)
-        builder.add_page(page, found)
+        builder.add_page(page, found, images)
     parsed.document = _document(request, part, parsed, sum(len(skip) for skip in skipped))
+    if repeated:
+        parsed.document.metadata["furniture_images"] = repeated
     _add_events(part, parsed)
     return parsed
 
@@ -134,14 +141,17 @@ class _Blocks:
         self.identify = block_ids(request.record_id, request.content_hash)
         self.open: list[tuple[int, str]] = []
 
-    def add_page(self, page: pdf_raw.Page, paragraphs: list[Paragraph]) -> None:
+    def add_page(self, page: pdf_raw.Page, paragraphs: list[Paragraph], images: list[list[float]]) -> None:
         number = page["number"]
         links = _links_by_paragraph(page, paragraphs)
         if page["error"]:
             whole = (0.0, 0.0, page["width"], page["height"])
             locator = Locator(page=number, bbox=whole if page["width"] else None)
             self._add("error", page["error"], locator, [], {"state": "page_failed"})
+        places = _places_of(images, paragraphs) if images else {}
         for at, paragraph in enumerate(paragraphs):
+            for image in places.get(at, ()):
+                self._add_image(number, image)
             if not paragraph.text.strip():
                 continue
             metadata = dict(paragraph.metadata)
@@ -161,9 +171,15 @@ class _Blocks:
                     metadata["number"] = paragraph.marker
             elif paragraph.kind == "code":
                 metadata["language"] = ""
-            self._add(paragraph.kind, paragraph.text, page_box(number, *paragraph.box), links.get(at, []), metadata)
+            locator = page_box(number, *paragraph.box)
+            if paragraph.kind == "table":
+                metadata |= table_metadata(paragraph.table)
+                locator = Locator(page=number, bbox=locator.bbox, table=paragraph.table.table)
+            self._add(paragraph.kind, paragraph.text, locator, links.get(at, []), metadata)
             if paragraph.kind == "heading":
                 self.open.append((paragraph.level, paragraph.text))
+        for image in places.get(len(paragraphs), ()):
+            self._add_image(number, image)
         self.parsed.pages.append(
             Page(
                 page_id(self.request.record_id, self.request.content_hash, number),
@@ -178,11 +194,37 @@ class _Blocks:
             )
         )
 
-    def _add(self, kind: str, text: str, locator: Locator, links: list[Link], metadata: dict[str, Any]) -> None:
+    def _add_image(self, number: int, image: list[float]) -> None:
+        """An image of the file, by its place: its bytes stay in the file."""
+        assets = self.parsed.assets
+        ordinal = len(assets)
+        x0, y0, x1, y1, width, height = image
+        locator = Locator(page=number, bbox=(x0, y0, x1, y1), image=ordinal + 1)
+        identity = asset_id(self.request.record_id, self.request.content_hash, ordinal)
+        assets.append(Asset(identity, ordinal, "image", locator, width=int(width) or None, height=int(height) or None))
+        self._add("image", "", locator, [], {}, identity)
+
+    def _add(
+        self, kind: str, text: str, locator: Locator, links: list[Link], metadata: dict[str, Any], reference: str | None = None
+    ) -> None:
         blocks = self.parsed.blocks
         ordinal = len(blocks)
         path = [title for _, title in self.open]
-        blocks.append(Block(self.identify(ordinal), kind, ordinal, text, locator, path, links, None, metadata))
+        blocks.append(Block(self.identify(ordinal), kind, ordinal, text, locator, path, links, reference, metadata))
+
+
+def _places_of(images: list[list[float]], paragraphs: list[Paragraph]) -> dict[int, list[list[float]]]:
+    """Position among the paragraphs → the images before it: each behind the last paragraph that ends above it in its own column, else
+    before the first below."""
+    boxes = [paragraph.box for paragraph in paragraphs]
+    out: dict[int, list[list[float]]] = {}
+    for image in images:
+        beside = [at for at, box in enumerate(boxes) if box[0] < image[2] and box[2] > image[0]]
+        above = [at for at in beside if boxes[at][3] <= image[1] + 2.0]
+        below = [at for at in beside if boxes[at][1] >= image[3] - 2.0]
+        place = above[-1] + 1 if above else below[0] if below else len(boxes)
+        out.setdefault(place, []).append(image)
+    return out
 
 
 def _links_by_paragraph(page: pdf_raw.Page, paragraphs: list[Paragraph]) -> dict[int, list[Link]]:

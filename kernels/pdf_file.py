@@ -13,6 +13,7 @@ from typing import Any
 
 from raydex.ir.errors import InputError
 from raydex.kernels.limits import Limits
+from raydex.kernels.pdf_objects import has_images, read_objects
 from raydex.kernels.pdf_raw import SEGMENT_COLUMNS, Frame, Page, Part, failed_page, new_page, pdfium, upright
 from raydex.kernels.pdf_segments import CONTROL, read_text
 from raydex.kernels.request import ParseRequest
@@ -20,10 +21,6 @@ from raydex.kernels.request import ParseRequest
 MAX_OUTLINE = 10_000
 MAX_OUTLINE_DEPTH = 32
 MAX_LINKS = 2_000
-MAX_OBJECTS = 20_000
-MAX_FORM_DEPTH = 8
-FEW_CHARS = 200
-OUTLINED_PATHS = 24
 
 _INFO_KEYS = ("Title", "Author", "Subject", "Keywords", "Creator", "Producer", "CreationDate", "ModDate")
 _OPEN_ERRORS = {2: "file error", 3: "it is no PDF, or its structure is broken", 6: "page error"}
@@ -64,10 +61,11 @@ def read_part(request: ParseRequest) -> Part:
         part: Part = {"page_count": count, "first": first, "last": last, "encrypted": encrypted}
         part["info"] = _read_info(document)
         part["outline"] = _read_outline(document)
+        images = has_images(request.data)
         pages: list[Page] = []
         room = request.limits.text_bytes
         for number in range(first, last + 1):
-            page = _read_page(document, number)
+            page = _read_page(document, number, images)
             room -= page["chars"]
             if room < 0:
                 message = f"the text up to page {number} is longer than limits.text_bytes ({request.limits.text_bytes})"
@@ -128,7 +126,7 @@ def _read_outline(document: Any) -> list[list[Any]]:
     return rows
 
 
-def _read_page(document: Any, number: int) -> Page:
+def _read_page(document: Any, number: int, images: bool) -> Page:
     raw = pdfium().raw
     handle = raw.FPDF_LoadPage(document, number - 1)
     if not handle:
@@ -144,8 +142,7 @@ def _read_page(document: Any, number: int) -> Page:
             if read_text(text_page, page, frame):
                 page.update({name: [] for name in SEGMENT_COLUMNS})
                 page.update(chars=0, state="unavailable", warnings=["garbled_text"])
-            elif page["chars"] < FEW_CHARS:
-                _look_beyond_text(handle, page)
+            read_objects(handle, page, frame, images)
             _read_links(document, handle, text_page, page, frame)
         finally:
             raw.FPDFText_ClosePage(text_page)
@@ -164,40 +161,6 @@ def _frame(handle: Any, page: Page) -> Frame:
     if raw.FPDF_GetPageBoundingBox(handle, box):
         return quarter, box.left, box.bottom, box.right, box.top
     return (quarter, 0.0, 0.0, height, width) if quarter % 2 else (quarter, 0.0, 0.0, width, height)
-
-
-def _look_beyond_text(handle: Any, page: Page) -> None:
-    """A page with little or no text: blank, an image of text, or text drawn as outlines?"""
-    raw = pdfium().raw
-    paths = images = seen = 0
-    area = 0.0
-    stack = [(raw.FPDFPage_CountObjects(handle), raw.FPDFPage_GetObject, handle, 0)]
-    edges = [ctypes.c_float() for _ in range(4)]
-    while stack and seen < MAX_OBJECTS:
-        count, get, owner, depth = stack.pop()
-        for index in range(count):
-            seen += 1
-            if seen >= MAX_OBJECTS:
-                break
-            item = get(owner, index)
-            kind = raw.FPDFPageObj_GetType(item) if item else 0
-            if kind == raw.FPDF_PAGEOBJ_IMAGE:
-                images += 1
-                if raw.FPDFPageObj_GetBounds(item, *edges):
-                    left, bottom, right, top = (edge.value for edge in edges)
-                    area += max(right - left, 0) * max(top - bottom, 0)
-            elif kind == raw.FPDF_PAGEOBJ_PATH:
-                paths += 1
-            elif kind == raw.FPDF_PAGEOBJ_FORM and depth < MAX_FORM_DEPTH:
-                stack.append((raw.FPDFFormObj_CountObjects(item), raw.FPDFFormObj_GetObject, item, depth + 1))
-    if page["chars"] == 0:
-        if images or paths >= OUTLINED_PATHS:
-            page["state"] = "unavailable"
-            page["warnings"].append("no_text_layer")
-        else:
-            page["warnings"].append("blank_page")
-    elif area > 0.5 * page["width"] * page["height"]:
-        page["warnings"].append("mostly_image")
 
 
 def _read_links(document: Any, handle: Any, text_page: Any, page: Page, frame: Frame) -> None:

@@ -1,7 +1,8 @@
 """Running headers, footers and page numbers: which segments of which raw pages repeat over pages and are no part of the text.
 
 A segment near the upper or lower edge is furniture when the same words stand at the same place on at least `LEAST` pages and on a good
-share of the pages between the first and the last of them, and when a gap sets it apart from the text. One number in it may count with
+share of the pages between the first and the last of them, and when a gap sets it apart from the text; where there are two pages in all,
+only beside a number that says that it numbers them. One number in it may count with
 the pages, if something tells the line from a numbered heading that begins each page (`_numbers_pages`). The invariant: what changes in
 any other way from page to page, a title that the outline names, and a table's header row that repeats over its columns, stays; and
 furniture never is all of the text.
@@ -46,19 +47,20 @@ Key = tuple[str, int, int, bool]
 
 
 def find_furniture(pages: list[Page], titles: Sequence[Collection[str]]) -> list[set[int]]:
-    """Per page, the positions of its segments that are furniture. Fewer than `LEAST` pages have none.
+    """Per page, the positions of its segments that are furniture. A single page has none.
 
     `titles` are, per page, the `title_key`s of the outline's entries.
     """
     found: list[set[int]] = [set() for _ in pages]
-    if len(pages) < LEAST:
+    least = min(LEAST, len(pages))
+    if least < 2:
         return found
     edges = [_edge_rows(page) for page in pages]
     seen: dict[Key, list[int]] = defaultdict(list)
     for at, sides in enumerate(edges):
         for key in {key for rows in sides for row in rows for keys in row.keys for key in keys}:
             seen[key].append(at)
-    repeated = {key for key, ats in seen.items() if len(ats) >= LEAST and len(ats) >= SHARE * (ats[-1] - ats[0] + 1)}
+    repeated = {key for key, ats in seen.items() if len(ats) >= least and len(ats) >= SHARE * (ats[-1] - ats[0] + 1)}
     if not repeated:
         return found
     body = _body_type(pages)
@@ -69,6 +71,8 @@ def find_furniture(pages: list[Page], titles: Sequence[Collection[str]]) -> list
             apart.update(_set_apart(rows, repeated, page, body, numbers))
     # a page whose text begins close to the edge does not outvote the others
     accepted = {key for key in repeated if _ONLY_NUMBER.fullmatch(key[0]) or 2 * apart[key] >= len(seen[key])}
+    if least < LEAST:
+        accepted &= _beside_numbers(edges, accepted)
     for at, sides in enumerate(edges):
         for rows in sides:
             found[at] |= _outer_furniture(rows, accepted)
@@ -77,6 +81,16 @@ def find_furniture(pages: list[Page], titles: Sequence[Collection[str]]) -> list
     if all(len(dropped) == len(page["text"]) for dropped, page in zip(found, pages, strict=True)):
         return [set() for _ in pages]  # what repeats is all that there is
     return found
+
+
+def _beside_numbers(edges: list[tuple[list[_Row], list[_Row]]], accepted: set[Key]) -> set[Key]:
+    """Keys of rows that hold an accepted number of the page."""
+    out: set[Key] = set()
+    for row in (row for sides in edges for rows in sides for row in rows):
+        keys = {key for keys in row.keys for key in keys}
+        if any(COUNT in key[0] and (_ONLY_NUMBER.fullmatch(key[0]) or _OF_PAGES.search(key[0])) for key in keys & accepted):
+            out |= keys
+    return out
 
 
 class _Row:
@@ -182,12 +196,17 @@ def _spelled(keys: list[str], titles: Collection[str]) -> dict[str, range]:
 
 def _body_type(pages: list[Page]) -> tuple[float, bool]:
     """(size, whether bold) of most of the text."""
-    sizes: Counter[float] = Counter()
+    exact: dict[float, int] = {}
     bold = 0
     for page in pages:
         for text, size, style in zip(page["text"], page["size"], page["style"], strict=True):
-            sizes[round(size * 2) / 2] += len(text)
-            bold += len(text) if style & BOLD else 0
+            count = len(text)
+            exact[size] = exact.get(size, 0) + count
+            if style & BOLD:
+                bold += count
+    sizes: Counter[float] = Counter()
+    for size, count in exact.items():
+        sizes[round(size * 2) / 2] += count
     return max(sizes, key=lambda size: (sizes[size], -size)), 2 * bold > sizes.total()
 
 

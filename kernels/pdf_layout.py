@@ -25,10 +25,11 @@ MARKER = re.compile(r"[•●○▪■□◦‣⁃–—*·∙\uf0b7\uf0a7-]|\(?
 class Line:
     """A visual line: its extent in the reading frame (x right, y down), `box` on the upright page, `cells` texts set apart by wide gaps.
 
-    `right` is the right edge of its region, `measure` that of the lines set solid with it (`pdf_structure`).
+    `parts` are left and right edge of each where there are several. `right` is the right edge of its region, `measure` that of the
+    lines set solid with it (`pdf_structure`).
     """
 
-    __slots__ = ("base", "box", "cells", "measure", "region", "right", "size", "style", "text", "turn", "x0", "x1", "y0", "y1")
+    __slots__ = ("base", "box", "cells", "measure", "parts", "region", "right", "size", "style", "text", "turn", "x0", "x1", "y0", "y1")
 
     def __init__(
         self, text: str, x0: float, y0: float, x1: float, y1: float, base: float, size: float, style: int, turn: int, box: Box
@@ -44,6 +45,7 @@ class Line:
         self.turn = turn
         self.box = box
         self.cells = 1
+        self.parts: list[float] | None = None
         self.region = 0
         self.right = 0.0
         self.measure = 0.0
@@ -231,6 +233,7 @@ def _merge(row: list[Line]) -> Line:
     size = main.size
     text = first.text
     cells = 1
+    parts = [first.x0]
     for at in range(1, len(row)):
         one, other = row[at - 1], row[at]
         gap = other.x0 - one.x1
@@ -238,11 +241,14 @@ def _merge(row: list[Line]) -> Line:
             if gap <= CELL_GAP * size or (at == 1 and MARKER.fullmatch(text)):
                 text += " "
             else:
+                parts += (one.x1, other.x0)
                 text += "\t"
                 cells += 1
         text += other.text
         if len(other.text) > 2:
             style &= other.style
     out = Line(text, first.x0, y0, x1, y1, main.base, size, style, main.turn, (left, top, right, bottom))
-    out.cells = cells
+    if cells > 1:
+        out.cells = cells
+        out.parts = [*parts, row[-1].x1]
     return out

@@ -29,10 +29,11 @@ def new_page(number: int) -> Page:
 
     Segment columns (`SEGMENT_COLUMNS`, in step, in content order): boxes from the upper left corner of the upright page; `base` is the
     baseline in the segment's own reading frame; `turn` counts quarter turns counter-clockwise (OBLIQUE: another angle); `style` is a bit
-    set of BOLD, ITALIC, MONO, HIDDEN. `links` are `[href, text, x0, y0, x1, y1]`; `error` is empty unless the page could not be read.
+    set of BOLD, ITALIC, MONO, HIDDEN. `links` are `[href, text, x0, y0, x1, y1]`, `images` `[x0, y0, x1, y1, width, height]` (the latter in
+    pixels); `error` is empty unless the page could not be read.
     """
     page: Page = {"number": number, "width": 0.0, "height": 0.0, "rotation": 0, "label": "", "chars": 0}
-    page.update({"state": "native", "warnings": [], "error": "", "links": []})
+    page.update({"state": "native", "warnings": [], "error": "", "links": [], "images": []})
     page.update({name: [] for name in SEGMENT_COLUMNS})
     return page
 
@@ -83,4 +84,7 @@ def pdfium() -> SimpleNamespace:
         render_mode=bare("FPDFTextObj_GetTextRenderMode", ctypes.c_int, pointer),
         matrix=bare("FPDFText_GetMatrix"),
         font_size=bare("FPDFText_GetFontSize", ctypes.c_double),
+        page_object=bare("FPDFPage_GetObject", pointer, pointer, ctypes.c_int),
+        form_object=bare("FPDFFormObj_GetObject", pointer, pointer, ctypes.c_ulong),
+        object_type=bare("FPDFPageObj_GetType"),
     )

@@ -12,6 +12,7 @@ import re
 from itertools import accumulate
 from typing import Any
 
+from raydex.kernels.decode import has_bidi_controls
 from raydex.kernels.pdf_glyphs import SAME, Glyph, drop_reprints, set_glyphs
 from raydex.kernels.pdf_raw import BOLD, HIDDEN, ITALIC, MONO, OBLIQUE, Box, Frame, Page, pdfium, upright
 
@@ -24,7 +25,6 @@ _GARBLED = re.compile("[\x00-\x08\x0e-\x1f\x7f-\x9f\ufffd\ue000-\uf8ff]")
 _SPACE = re.compile(r"\s")
 _LETTER = re.compile("[A-Za-z]")
 _VOWEL = re.compile("[aeiouyAEIOUY]")
-_BIDI = re.compile("[\u202a-\u202e\u2066-\u2069]")
 _DOUBLED = re.compile(r"([^\W_])\1([^\W_])\2([^\W_])\3")
 _BOLD_NAME = re.compile(r"bold|black|heavy|demi|cmbx|sfbx|[-,]bd\b", re.I)
 _ITALIC_NAME = re.compile(r"italic|oblique|[-,]it\b", re.I)
@@ -160,7 +160,7 @@ def read_text(text_page: Any, page: Page, frame: Frame) -> bool:
         return False
     if is_garbled(reader, text, indexes, missing):
         return True
-    if not text.isascii() and _BIDI.search(text):
+    if has_bidi_controls(text):
         page["warnings"].append("bidi_controls")
     segments, overlaid = fast_segments(reader, text, indexes)
     if overlaid or is_doubled(text) or lie_over(segments):

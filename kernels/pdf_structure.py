@@ -39,6 +39,7 @@ class Paragraph:
     ordered: bool = False
     gap: float = 0.0
     outline: str = ""
+    table: Any = None  # of a table: `pdf_tables.Table`
     metadata: dict[str, Any] = field(default_factory=dict)
 
     @property
@@ -65,13 +66,16 @@ class Body:
 
 
 def body_type(pages: list[list[Line]]) -> Body:
-    sizes: Counter[float] = Counter()
-    styles: Counter[int] = Counter()
+    exact: dict[float, int] = {}
+    styles: dict[int, int] = {}
     for lines in pages:
         for line in lines:
-            count = len(line.text)
-            sizes[round(line.size * 2) / 2] += count
-            styles[line.style] += count
+            count, size, style = len(line.text), line.size, line.style
+            exact[size] = exact.get(size, 0) + count
+            styles[style] = styles.get(style, 0) + count
+    sizes: Counter[float] = Counter()
+    for size, count in exact.items():
+        sizes[round(size * 2) / 2] += count
     if not sizes:
         return Body(10.0, False, False, False)
     total = sum(styles.values())
@@ -228,6 +232,8 @@ def _mark(paragraph: Paragraph, line: Line, body: Body) -> None:
 
 def set_text(paragraph: Paragraph, vocabulary: Vocabulary) -> None:
     """Fills text and raw. A bullet is taken off, a number stays: readers cite it."""
+    if paragraph.kind == "table":
+        return
     lines = [line.text for line in paragraph.lines]
     if paragraph.kind == "code":
         left = min(line.x0 for line in paragraph.lines)
@@ -295,7 +301,7 @@ def _between(ranks: dict[tuple[float, bool, bool], int], told: dict[tuple[float,
 
 def _stands_out(paragraph: Paragraph, body: Body) -> bool:
     lines, text = paragraph.lines, paragraph.text
-    if paragraph.kind == "code" or len(lines) > 4 or len(text) > 250 or any(line.cells > 1 for line in lines):
+    if paragraph.kind in ("code", "table") or len(lines) > 4 or len(text) > 250 or any(line.cells > 1 for line in lines):
         return False
     if paragraph.kind == "list_item" and not paragraph.ordered:
         return False

@@ -54,10 +54,17 @@ def test_case_ligatures_and_hyphens() -> None:
 
 def test_case_table_rows_stay_in_order() -> None:
     parsed = parsed_case("b18-pdf-table-over-pages/brake-spec.pdf")
+    tables = [block for block in parsed.blocks if block.kind == "table"]
+    assert {block.locator.table for block in tables} == {1} and [bool(block.metadata.get("continued")) for block in tables] == [False, True]
+    data = []
+    for block in tables:
+        cells = [[cell["text"] for cell in row] for row in block.metadata["rows"]]
+        assert block.metadata["header_rows"] == 1 and cells[0] == ["Req ID", "Text", "Verif."]
+        data += [(row[0], block.locator.page) for row in cells[1:]]
+    assert [identity for identity, _ in data] == [f"BRK-REQ-{number:03}" for number in range(1, 31)]
+    assert [page for _, page in data] == [1] * 21 + [2] * 9
     text = "\n".join(block.text for block in parsed.blocks)
-    at = [text.index(f"BRK-REQ-{number:03}") for number in range(1, 31)]
-    assert at == sorted(at)
-    assert text.index("BRK-REQ-030") < text.index("End of list.")
+    assert "BRAKE SPEC issue 4" not in text and "page " not in text and parsed.blocks[-1].text == "End of list."
 
 
 # -- fake bold, our own ------------------------------------------------------------------------------------------------
@@ -247,8 +254,8 @@ def test_rows_of_a_table_are_read_across() -> None:
                 column(canvas, x, 700 - 15 * at, [text])
 
     parsed = parse_pdf(request(drawn(draw)))
-    assert [block.text for block in parsed.blocks] == ["\n".join(f"K-{at}\tvalue {at}\t{at} mm" for at in range(8))]
-    assert parsed.blocks[0].metadata["tabular"] is True
+    assert [block.text for block in parsed.blocks] == ["\n".join(f"K-{at} | value {at} | {at} mm" for at in range(8))]
+    assert (parsed.blocks[0].kind, parsed.blocks[0].locator.table, parsed.blocks[0].metadata["header_rows"]) == ("table", 1, 0)
 
 
 def test_the_outline_decides_levels() -> None:
@@ -422,7 +429,7 @@ def test_a_table_header_that_repeats_is_no_furniture() -> None:
 
     parsed = parse_pdf(request(drawn(draw)))
     text = "\n".join(block.text for block in parsed.blocks)
-    assert text.count("Req\tText\tCheck") == 4 and "Specification" not in text
+    assert text.count("Req | Text | Check") == 4 and "Specification" not in text
 
 
 def test_links_are_kept_as_written_on_their_block() -> None:
