@@ -1,41 +1,29 @@
-"""Blocks of a document → sections by heading → leaves and parents, and the tree of sections as nodes (seed 3 §1; contracts 29-31).
+"""Blocks of a document → sections → leaves and parents, and the tree of sections as nodes (seed 3 §1; contracts 29-31).
 
-The invariant: the leaves' own ranges (`metadata.spans`: block ordinal, start, end) tile the text of all blocks in order. A parser's own
-messages (blocks of kind `error`) are no text of the document and are left out.
+The invariant: the leaves' own ranges (`metadata.spans`: block ordinal, start, end) tile the text of all blocks in order; the text of an
+image is what is known of it (`with_seen_text`). A parser's own messages (blocks of kind `error`) are no text of the document.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
-import orjson
-
 from raydex.ir.chunk import ChunkEdge, ChunkNode
 from raydex.ir.document import Block
-from raydex.ir.ids import content_hash, edge_id, make_id
+from raydex.ir.ids import content_hash, edge_id
 from raydex.ir.locator import LineIndex, Locator
 from raydex.kernels.chunk_outline import Draft, Outline, Prefix, make_prefix, mark_end
+from raydex.kernels.chunk_sections import Section, find_sections
 from raydex.kernels.chunk_source import ChunkOptions, ChunkSource
-from raydex.kernels.pack import Group, Part, pack
+from raydex.kernels.pack import Group, Part, pack, voice
 from raydex.kernels.summary import derive_summary
 from raydex.kernels.tokens import Tokenizer
 
-
-@dataclass(slots=True)
-class Section:
-    """A heading and what stands under it, as ranges of the list of blocks: `start` to `own_end` its own, `start` to `end` with its
-    subsections. The first section of a document has no heading: it holds the preface, and `end` is the document's."""
-
-    heading: Block | None
-    level: int
-    path: list[str]
-    node_id: str
-    parent: int
-    start: int
-    own_end: int = 0
-    end: int = 0
+# parts of a ticket that are no requirement, and what a chunk of one is
+_FIELD_KINDS = {"comment": "comment", "changelog": "changelog", "worklog": "worklog", "remotelink": "link"}
+_SAID = ("author", "created", "updated")
 
 
 def chunk_structure(source: ChunkSource, options: ChunkOptions, tokenizer: Tokenizer) -> Outline:
@@ -54,61 +42,58 @@ def chunk_structure(source: ChunkSource, options: ChunkOptions, tokenizer: Token
         drafts.append(_parent(section, blocks, source, options))
         drafts[-1].children = leaves
     own = [list(draft.children) for draft in drafts]
+    standing = [[draft, *leaves] for draft, leaves in zip(drafts, own, strict=True)]
     for at in range(1, len(sections)):
-        drafts[sections[at].parent].children.append(drafts[at])
+        above = drafts[sections[at].parent]
+        above.children += own[at] if sections[at].rest else [drafts[at]]
+        if sections[at].rest:
+            standing[sections[at].parent] += own[at]
     outline = Outline([drafts[0]])
     if len(sections) == 1 and len(own[0]) == 1:
         outline.roots = own[0]
     if not any(own):
         outline.roots = []
     mark_end(outline.roots)
-    add_graph(outline, source, sections, [[draft, *leaves] for draft, leaves in zip(drafts, own, strict=True)])
+    add_graph(outline, source, sections, standing)
     return outline
 
 
 def text_blocks(source: ChunkSource) -> list[Block]:
-    return [block for block in source.blocks if block.kind != "error"]
+    """Blocks with text of the document; an image's text is all that is known of what it shows."""
+    return [with_seen_text(block) if block.kind == "image" else block for block in source.blocks if block.kind != "error"]
 
 
-def find_sections(record: str, blocks: list[Block]) -> list[Section]:
-    """Sections in order, the first one without a heading. A heading of level n lies under the nearest one before it of a lower level."""
-    sections = [Section(None, 0, [], record, -1, 0)]
-    stack = [0]
-    seen: dict[str, int] = {}
-    for at, block in enumerate(blocks):
-        if block.kind != "heading" or not block.text.strip():
-            continue
-        level = block.metadata.get("level") or max(1, len(block.section_path))
-        sections[-1].own_end = at
-        while len(stack) > 1 and sections[stack[-1]].level >= level:
-            sections[stack.pop()].end = at
-        path = [*sections[stack[-1]].path, block.text.strip()]
-        key = orjson.dumps(path).decode()
-        occurrence = seen.get(key, 0)
-        seen[key] = occurrence + 1
-        node = make_id("nod", record, "section", key, str(occurrence))
-        sections.append(Section(block, level, path, node, stack[-1], at))
-        stack.append(len(sections) - 1)
-    sections[-1].own_end = len(blocks)
-    for at in stack:
-        sections[at].end = len(blocks)
-    return sections
+def with_seen_text(block: Block) -> Block:
+    """An image's alternative text, then the text that was read in it, then its caption, each once."""
+    known = [block.text, *(str(block.metadata.get(name) or "") for name in ("ocr", "caption"))]
+    shown = list(dict.fromkeys(text.strip() for text in known if text.strip()))
+    return block if len(shown) < 2 and block.text.strip() else replace(block, text="\n".join(shown))
 
 
 def add_graph(outline: Outline, source: ChunkSource, sections: list[Section], drafts: list[list[Draft]] | None) -> None:
     """Document and Section nodes and their CONTAINS edges. The document's node is the record itself and stands on no chunk."""
     outline.nodes.append((ChunkNode(source.record_id, source.title or source.file_name, ["Document"], "document"), []))
     for at, section in enumerate(sections):
-        heading = section.heading
-        if heading is None:
+        first = section.first
+        if first is None or section.rest:
             continue
-        node = ChunkNode(section.node_id, section.path[-1], ["Section"], "section", [], {"heading_level": section.level})
+        level = {} if section.heading is None else {"heading_level": section.level}
+        node = ChunkNode(section.node_id, section.path[-1], ["Section"], "section", [], level)
         outline.nodes.append((node, drafts[at] if drafts is not None else []))
         parent = sections[section.parent].node_id
-        excerpt = heading.metadata.get("excerpt_hash") or content_hash(heading.text.encode())
+        excerpt = _excerpt_hash(first, section.heading is not None)
         outline.edges.append(
-            ChunkEdge(edge_id(parent, section.node_id, "CONTAINS"), parent, section.node_id, "CONTAINS", heading.locator, excerpt)
+            ChunkEdge(edge_id(parent, section.node_id, "CONTAINS"), parent, section.node_id, "CONTAINS", first.locator, excerpt)
         )
+
+
+def _excerpt_hash(block: Block, is_heading: bool) -> str | None:
+    """Of the source's own text at the block's place; None where only the source knows it: a block's text may lack its marks."""
+    if is_heading and "excerpt_hash" in block.metadata:
+        return str(block.metadata["excerpt_hash"])
+    if not is_heading and (block.locator.char is not None or block.locator.line is not None):
+        return None
+    return content_hash(block.text.encode())
 
 
 def _leaf(group: Group, section: Section, source: ChunkSource, options: ChunkOptions, prefix: Prefix) -> Draft:
@@ -152,9 +137,9 @@ def _parent(section: Section, blocks: list[Block], source: ChunkSource, options:
     body = join_parts([part for part in parts if part.block.kind != "heading"][:8])
     return Draft(
         "parent",
-        leaf_title(section, source) if section.heading is not None else source.title or source.file_name,
+        leaf_title(section, source) if section.first is not None else source.title or source.file_name,
         content,
-        "document" if section.heading is None else "section",
+        "document" if section.first is None else "section",
         list(section.path),
         merge_locators(places),
         "parent",
@@ -184,6 +169,10 @@ def part_metadata(parts: list[Part]) -> dict[str, Any]:
     metadata: dict[str, Any] = {"spans": [[part.block.ordinal, part.start, part.end] for part in parts]}
     if parts[0].again:
         metadata["repeated_chars"] = len(parts[0].again)
+    spoken = {voice(part.block) for part in parts if part.block.kind != "heading"}
+    if len(spoken) == 1 and (comment := spoken.pop()) is not None:
+        about = parts[-1].block.metadata
+        metadata |= {"comment_id": comment, **{name: about[name] for name in _SAID if about.get(name)}}
     pages = [part.block.locator.page for part in parts if part.block.locator.page is not None]
     if pages:
         metadata |= {"page_start": min(pages), "page_end": max(pages)}
@@ -191,9 +180,14 @@ def part_metadata(parts: list[Part]) -> dict[str, Any]:
 
 
 def group_kind(parts: list[Part]) -> str:
-    """table, code or image for a leaf that holds nothing else but headings; else section."""
-    kinds = {part.block.kind for part in parts if part.block.kind != "heading"}
-    return kinds.pop() if len(kinds) == 1 and kinds <= {"table", "code", "image"} else "section"
+    """comment, changelog, worklog or link for what a ticket keeps beside its text; table, code, image or note for a leaf that holds nothing
+    else but headings; else section."""
+    body = [part.block for part in parts if part.block.kind != "heading"]
+    fields = {"comment" if voice(block) is not None else _FIELD_KINDS.get(block.locator.field or "", "") for block in body}
+    if len(fields) == 1 and (field := fields.pop()):
+        return field
+    kinds = {block.kind for block in body}
+    return kinds.pop() if len(kinds) == 1 and kinds <= {"table", "code", "image", "note"} else "section"
 
 
 def merge_locators(parts: list[Part]) -> list[Locator]:

@@ -10,8 +10,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from raydex.ir.document import Block
-from raydex.kernels.chunk_document import add_graph, find_sections, group_kind, merge_locators, part_metadata, text_blocks
+from raydex.kernels.chunk_document import add_graph, group_kind, merge_locators, part_metadata, text_blocks
 from raydex.kernels.chunk_outline import Draft, Outline, make_prefix, mark_end
+from raydex.kernels.chunk_sections import find_sections
 from raydex.kernels.chunk_source import ChunkOptions, ChunkSource
 from raydex.kernels.pack import Part
 from raydex.kernels.split import Level, line_ends, overlaps, paragraph_ends, sentence_ends, split

@@ -22,6 +22,7 @@ from raydex.ir.ids import block_id, code_edge_id, code_symbol_id
 from raydex.ir.locator import Locator
 from raydex.ir.parsed import ParsedFile
 from raydex.kernels.code_text import SourceText
+from raydex.kernels.decode import has_bidi_controls
 from raydex.kernels.request import ParseRequest
 
 MAX_EXPRESSION = 200
@@ -287,6 +288,9 @@ class CodeFile:
             char_count=len(text),
             warnings=warnings,
         )
+        if has_bidi_controls(text):
+            parsed.document.warnings.append("bidi_controls")
+            parsed.add_event("parse", "warning", "bidi_controls")
         parsed.symbols = self.symbols
         parsed.code_nodes, tree = self.nodes.columns()
         parsed.code_edges = {name: self.edges[name] + tree[name] for name in CODE_EDGE_COLUMNS}

@@ -40,6 +40,7 @@ _NOT_HIGH = bytes(range(128))
 _HIGH = re.compile(rb"[\x80-\xff]")
 _HIGH_RUN = re.compile(rb"[\x80-\xff]{2,}")
 _SIGN_IN_WORD = re.compile(r"(?<=[^\W\d_])[¡-¿œŸžšŒŠŽ](?=[^\W\d_])|(?<=\s)[¡-¿](?=[a-z])|(?<=[a-z])[¡-¿](?=[\s,.])")
+_BIDI = re.compile("[\u202a-\u202e\u2066-\u2069]")
 _META = re.compile(rb"""<meta[^>]{0,300}?charset\s*=\s*["']?\s*([A-Za-z0-9_.:-]{1,40})""", re.IGNORECASE)
 _XML = re.compile(rb"""^\s*<\?xml[^>]{0,200}?encoding\s*=\s*["']([A-Za-z0-9_.:-]{1,40})""")
 
@@ -119,7 +120,7 @@ def _decode(data: bytes, declared: str | None) -> Decoded:
     wide = wide_encoding(body)
     if wide is not None:
         return Decoded(decode_as(data, wide), wide, ["encoding_guessed"])
-    if looks_binary(body[:SAMPLE_BYTES]) or looks_binary(body):
+    if looks_binary(body[:SAMPLE_BYTES]) or (len(body) > SAMPLE_BYTES and looks_binary(body)):
         raise InputError(
             "the content is binary, not text",
             reject_class="unsupported_media_type",
@@ -142,8 +143,11 @@ def _decode(data: bytes, declared: str | None) -> Decoded:
 
 
 def _decode_foreign(body: bytes, label: str | None, warnings: list[str]) -> Decoded:
-    """Bytes that are not UTF-8. Two valid sequences for every broken one speak for damaged UTF-8."""
+    """Bytes that are not UTF-8. Two valid sequences for every broken one speak for damaged UTF-8, and so does it when nothing is broken
+    but that surrogates stand in it."""
     text = body.decode("utf-8", "replace")
+    if _has_surrogates_alone(body):
+        return Decoded(text, "utf-8", [*warnings, "invalid_utf8"])
     broken = text.count("\ufffd") - body.count(b"\xef\xbf\xbd")
     whole = len(text) - (len(body) - len(body.translate(None, _NOT_HIGH))) - broken
     if whole >= 2 * broken or (label == "utf-8" and whole >= broken):
@@ -160,6 +164,19 @@ def _decode_foreign(body: bytes, label: str | None, warnings: list[str]) -> Deco
         except UnicodeError:
             continue
     return Decoded(body.decode("cp1252", "replace"), "cp1252", warnings)
+
+
+def _has_surrogates_alone(body: bytes) -> bool:
+    try:
+        body.decode("utf-8", "surrogatepass")
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def has_bidi_controls(text: str) -> bool:
+    """Whether it holds marks that make it read otherwise than it stands: they are kept, and said."""
+    return not text.isascii() and _BIDI.search(text) is not None
 
 
 def _guesses(body: bytes) -> list[str]:

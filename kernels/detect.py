@@ -70,6 +70,7 @@ _BRANDS: tuple[tuple[bytes, str], ...] = (
 )
 _RIFF = {b"WEBP": "image/webp", b"WAVE": "audio/wav", b"AVI ": "video/x-msvideo"}
 _OLE_EXTENSIONS = frozenset(("doc", "dot", "xls", "xlt", "ppt", "pps", "pot", "msg", "vsd"))
+_OOXML = frozenset(EXTENSIONS[name] for name in ("docx", "xlsx", "pptx"))  # a compound file once they are encrypted
 _ZIP_TYPES = frozenset(EXTENSIONS[name] for name in ("docx", "xlsx", "pptx", "odt", "ods", "odp", "odg", "epub"))
 _PACKAGE_FOLDERS = ((b"word/", "docx"), (b"xl/", "xlsx"), (b"ppt/", "pptx"))
 _PICKLE = re.compile(rb"\x80[\x02-\x05](?:\x95.{8}|[cCX}\](qK\x8a\x8c])", re.DOTALL)
@@ -77,7 +78,7 @@ _PICKLE = re.compile(rb"\x80[\x02-\x05](?:\x95.{8}|[cCX}\](qK\x8a\x8c])", re.DOT
 _PROLOGUE = re.compile(r"(?:\s++|<!--(?:(?!-->).)*+-->|<\?xml(?:(?!\?>).)*+\?>|<\?[a-zA-Z](?:(?!\?>).)*+\?>)*+", re.DOTALL)
 _HTML_ROOT = re.compile(r"<!doctype\s+html\b|<html[\s>/]", re.IGNORECASE)
 _HTML_TAG = re.compile(
-    r"<(?:head|body|title|meta|link|script|style|table|div|p|h[1-6]|ul|ol|dl|a|br|hr|font|center|iframe|article|section|main)(?:\s[^<>]*)?/?>",
+    r"<(?:head|body|title|meta|link|script|style|table|div|p|h[1-6]|ul|ol|dl|a|br|hr|font|center|iframe|article|section|main|ac:[a-z-]+)(?:\s[^<>]*)?/?>",
     re.IGNORECASE,
 )
 _XML_ROOT = re.compile(r"<(?:!DOCTYPE\s+)?([A-Za-z_][\w.-]*:)?([A-Za-z_][\w.-]*)")
@@ -186,7 +187,7 @@ def _ole_type(head: bytes, path: str, by_name: str) -> str:
     ):
         if name.encode("utf-16-le") in head:
             return media_type
-    return by_name if _extension(path) in _OLE_EXTENSIONS else "application/x-ole-storage"
+    return by_name if _extension(path) in _OLE_EXTENSIONS or by_name in _OOXML else "application/x-ole-storage"
 
 
 def _is_text(head: bytes) -> bool:

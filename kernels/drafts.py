@@ -6,21 +6,18 @@ section_path ends in itself, and a block below it begins with that path.
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field
 from typing import Any
 
 from raydex.ir.document import Asset, Block, Document, Link
 from raydex.ir.errors import LimitError
-from raydex.ir.ids import asset_id, block_id, content_hash
-from raydex.ir.locator import LineIndex, Locator
+from raydex.ir.file_range import FileRange
+from raydex.ir.ids import asset_id, block_ids, content_hash
+from raydex.ir.locator import LineIndex, Locator, locator_of
 from raydex.ir.parsed import ParsedFile
-from raydex.kernels.decode import Decoded, clean
+from raydex.kernels.decode import Decoded, clean, has_bidi_controls
 from raydex.kernels.request import ParseRequest
 from raydex.kernels.tables import Rows, clamp_spans, count_header_rows, table_text
-
-# they can make text read otherwise than it stands: kept, but said
-_BIDI = re.compile("[\u202a-\u202e\u2066-\u2069]")
 
 
 @dataclass(slots=True)
@@ -35,11 +32,14 @@ class Draft:
     links: list[Link] = field(default_factory=list)
     rows: Rows | None = None
     href: str = ""
+    place: dict[str, Any] = field(default_factory=dict)  # further parts of the locator
+    section: list[str] | None = None  # None: the headings above
+    data: bytes | None = None  # of an image that the file holds itself
 
 
 def check_count(drafts: list[Draft], request: ParseRequest) -> None:
     """Raises LimitError as soon as there are more drafts than `limits.blocks`, before memory goes into them."""
-    if len(drafts) > request.limits.blocks:
+    if len(drafts) > request.limits.blocks and request.segment is None:
         raise LimitError(
             f"more than {request.limits.blocks} blocks (limits.blocks)",
             reject_class="too_many_blocks",
@@ -50,7 +50,7 @@ def check_count(drafts: list[Draft], request: ParseRequest) -> None:
 
 def finish(
     request: ParseRequest,
-    decoded: Decoded,
+    decoded: Decoded | None,
     drafts: list[Draft],
     *,
     parser: str,
@@ -59,17 +59,23 @@ def finish(
     warnings: tuple[str, ...] = (),
     metadata: dict[str, Any] | None = None,
 ) -> ParsedFile:
-    """The parsed file of a text document. Without a title the first level-1 heading is it, else the file's name (seed 3).
+    """The parsed file of a document. Without a title the first level-1 heading is it, else the file's name (seed 3). Places in a segment
+    count from the beginning of its file.
 
-    Drafts that are neither text nor image are left out. Raises LimitError (too_many_blocks).
+    Drafts that are neither text nor image are left out. `decoded` is the text that drafts stand in by `start` and `end`; None where a
+    block's source has no characters of its own (a node of JSON, a paragraph of a package) and `place` alone says where it is. Raises
+    LimitError (too_many_blocks).
     """
     check_count(drafts, request)
     parsed = ParsedFile(request.record_id, request.content_hash, request.path, request.media_type)
-    lines = LineIndex(decoded.text)
-    size = len(decoded.text)
+    source = decoded.text if decoded is not None else ""
+    lines = LineIndex(source)
+    size = len(source)
+    identify = block_ids(request.record_id, request.content_hash)
+    before = request.segment.place if request.segment is not None else FileRange(0, 0)
     sections: list[tuple[int, str]] = []
     path: list[str] = []
-    tables = images = characters = 0
+    tables = images = characters = broken = 0
     for draft in drafts:
         if draft.rows is not None:
             clamp_spans(draft.rows)
@@ -79,54 +85,68 @@ def finish(
         image = draft.kind == "image"
         if not image and not text.strip():
             continue
-        start, end = max(0, draft.start), min(max(draft.start, draft.end), size)
-        first = lines.line_of(start)
-        last = lines.line_of(end - 1) if end > start else first
-        place: dict[str, Any] = {"char": (start, end), "line": (first, max(first, last))}
+        place = draft.place
+        excerpt = text
+        if decoded is not None or image or draft.rows is not None:
+            place = dict(place)
+        if decoded is not None:
+            start, end = max(0, draft.start), min(max(draft.start, draft.end), size)
+            first = lines.line_of(start)
+            last = lines.line_of(end - 1) if end > start else first
+            place |= {
+                "char": (start + before.char, end + before.char),
+                "line": (first + before.line, max(first, last) + before.line),
+            }
+            excerpt = source[start:end]
         if draft.rows is not None:
             tables += 1
             place["table"] = tables
         if image:
             images += 1
             place["image"] = images
-        locator = Locator(**place)
+            broken += "broken" in draft.metadata
+        locator = locator_of(place)
         if draft.kind == "heading":
             level = draft.metadata["level"]
             while sections and sections[-1][0] >= level:
                 sections.pop()
             sections.append((level, text))
             path = [name for _, name in sections]
-            draft.metadata["excerpt_hash"] = content_hash(decoded.text[start:end].encode())
+            draft.metadata.setdefault("excerpt_hash", content_hash(excerpt.encode()))
         ordinal = len(parsed.blocks)
         reference = None
         if image:
             asset = _asset(request, draft, locator, len(parsed.assets))
             parsed.assets.append(asset)
+            if draft.data is not None:
+                parsed.blobs[asset.asset_id] = draft.data
             reference = asset.asset_id
         parsed.blocks.append(
             Block(
-                block_id(request.record_id, request.content_hash, ordinal),
+                identify(ordinal),
                 draft.kind,
                 ordinal,
                 text,
                 locator,
-                list(path),
+                list(path if draft.section is None else draft.section),
                 draft.links,
                 reference,
                 draft.metadata,
             )
         )
         characters += len(text)
-    notes = [*decoded.warnings, *warnings]
-    if not decoded.text.isascii() and _BIDI.search(decoded.text):
+    notes = [*(decoded.warnings if decoded is not None else ()), *warnings]
+    if has_bidi_controls(source) or (decoded is None and any(has_bidi_controls(block.text) for block in parsed.blocks)):
         notes.append("bidi_controls")
+    if broken:
+        notes.append("broken_image")
     parsed.document = Document(
         record_id=request.record_id,
-        title=clean(title) or _first_heading(parsed.blocks) or request.path.rpartition("/")[2],
+        title=clean(title) or _first_heading(parsed.blocks) or _file_title(request),
         media_type=request.media_type,
         parser=parser,
         parser_version=parser_version,
-        encoding=decoded.encoding,
+        encoding=decoded.encoding if decoded is not None else "",
         block_count=len(parsed.blocks),
         char_count=characters,
         warnings=notes,
@@ -135,6 +155,13 @@ def finish(
     for note in notes:
         parsed.add_event("parse", "warning", note)
     return parsed
+
+
+def say_if_empty(parsed: ParsedFile, has_content: bool) -> None:
+    """A page in which something stands, but nothing that became a block, says so."""
+    if has_content and not parsed.blocks and parsed.document is not None:
+        parsed.document.warnings.append("no_semantic_blocks")
+        parsed.add_event("parse", "warning", "no_semantic_blocks", "the page has content, but none of it is text, a table or an image")
 
 
 def _asset(request: ParseRequest, draft: Draft, locator: Locator, ordinal: int) -> Asset:
@@ -149,6 +176,12 @@ def _asset(request: ParseRequest, draft: Draft, locator: Locator, ordinal: int) 
         width=draft.metadata.pop("width", None),
         height=draft.metadata.pop("height", None),
     )
+
+
+def _file_title(request: ParseRequest) -> str:
+    """The file's name; of a segment that of its file, and which one it is."""
+    folder, _, name = request.path.rpartition("/")
+    return name if request.segment is None else f"{folder.rpartition('/')[2].removesuffix('!')} {name}"
 
 
 def _first_heading(blocks: list[Block]) -> str:

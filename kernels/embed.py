@@ -252,7 +252,7 @@ def _load_packaged(config: EmbedConfig, fingerprint: str, device: str) -> Embedd
     from raydex.kernels.bert import BertEncoder
 
     folder = default_model_folder()
-    encoder = BertEncoder(folder, device)
+    encoder = BertEncoder(folder, device, half=device.startswith("cuda"))
     limit = encoder.config.max_tokens
     cutter = tokenizers.Tokenizer.from_file(str(folder / "tokenizer.json"))
     cutter.no_padding()

@@ -2,14 +2,16 @@
 
 The library parsers at hand (lexbor, libxml2) tell no source offsets, and every block's locator is the range of its element in the
 source; so tokens and implied end tags are raydex's own (`html_scan`, `html_walk`). The invariant: each visible word of the page stands
-in exactly one block, and a page with content but no block says `no_semantic_blocks`.
+in exactly one block, and a page with content but no block says `no_semantic_blocks`. A page in Confluence's storage format is handed on.
 """
 
 from __future__ import annotations
 
 from raydex.ir.parsed import ParsedFile
+from raydex.kernels.confluence import parse_storage
+from raydex.kernels.confluence_rules import is_storage_format
 from raydex.kernels.decode import declared_encoding, decode
-from raydex.kernels.drafts import finish
+from raydex.kernels.drafts import finish, say_if_empty
 from raydex.kernels.html_walk import HtmlWalk
 from raydex.kernels.request import ParseRequest
 
@@ -20,6 +22,8 @@ XML_NAMES = (".xhtml", ".xht")
 def parse_html(request: ParseRequest) -> ParsedFile:
     """Raises InputError: unsupported_media_type for binary content, too_many_blocks."""
     decoded = decode(request.data, declared=declared_encoding(request.data))
+    if is_storage_format(decoded.text):
+        return parse_storage(request, decoded)
     walk = HtmlWalk(request)
     walk.walk(decoded.text, xml=_is_xml(request.path, decoded.text))
     parsed = finish(
@@ -30,9 +34,7 @@ def parse_html(request: ParseRequest) -> ParsedFile:
         parser_version=PARSER_VERSION,
         title=walk.title,
     )
-    if not parsed.blocks and walk.content and parsed.document is not None:
-        parsed.document.warnings.append("no_semantic_blocks")
-        parsed.add_event("parse", "warning", "no_semantic_blocks", "the page has content, but none of it is text, a table or an image")
+    say_if_empty(parsed, walk.content)
     return parsed
 
 

@@ -1,6 +1,6 @@
 """Links and images for the walker over HTML: a link belongs to the block that holds its text, an image is a block and an asset.
 
-The invariant: nothing is fetched; references stay as written, except that the payload of a `data:` URI is left in the source.
+The invariant: nothing is fetched; references stay as written, except that the payload of a `data:` URI becomes the image's bytes.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from raydex.ir.document import Link
+from raydex.kernels.data_uri import is_data_uri, read_data_uri
 from raydex.kernels.drafts import Draft
 from raydex.kernels.html_rules import PERMALINKS, SHOWN, visibility
 from raydex.kernels.html_state import BREAK, HEADING, NUMBER, OpenLink, Sink, collapse
@@ -44,15 +45,15 @@ def add_image(walk: HtmlWalk, attributes: dict[str, str], start: int, end: int) 
     if not alt and (not href or tiny):
         return
     metadata: dict[str, Any] = {"tag": "img"}
-    if href[:5].lower() == "data:":
-        head, _, body = href.partition(",")
-        metadata |= {"media_type": head[5:].partition(";")[0].lower(), "inline_characters": len(body)}
-        href = f"{head},"
+    data = None
+    if is_data_uri(href):
+        href, data, about = read_data_uri(href)
+        metadata |= about
     for name in ("width", "height"):
         found = NUMBER.match(attributes.get(name, ""))
         if found and "%" not in attributes[name]:
             metadata[name] = max(0, int(found.group(1)))
-    draft = Draft("image", start, end, alt, metadata, href=href)
+    draft = Draft("image", start, end, alt, metadata, href=href, data=data)
     if walk.link is not None:
         draft.links.append(Link(walk.link.href, alt))
         walk.link.image = True

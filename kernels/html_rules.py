@@ -81,7 +81,7 @@ DROPPED = frozenset(
 PHRASING = frozenset(
     (
         *("span", "b", "i", "em", "strong", "u", "s", "small", "big", "font", "tt", "var", "kbd", "samp", "sub", "sup", "cite", "q"),
-        *("abbr", "acronym", "dfn", "del", "ins", "strike", "mark", "time", "bdi", "bdo", "data", "ruby", "rt", "rb", "nobr", "code"),
+        *("abbr", "acronym", "dfn", "del", "ins", "strike", "mark", "bdi", "bdo", "data", "ruby", "rt", "rb", "nobr", "code"),
     )
 )
 DROPPED_ROLES = frozenset(("navigation", "banner", "contentinfo", "complementary", "search"))

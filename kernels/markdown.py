@@ -15,6 +15,7 @@ from raydex.ir.document import Link
 from raydex.ir.errors import LimitError
 from raydex.ir.locator import split_lines
 from raydex.ir.parsed import ParsedFile
+from raydex.kernels.data_uri import is_data_uri, read_data_uri
 from raydex.kernels.decode import decode
 from raydex.kernels.drafts import Draft, check_count, finish
 from raydex.kernels.front_matter import front_title
@@ -30,6 +31,7 @@ _LANGUAGE = re.compile(r"\{?\s*\.?([A-Za-z0-9_+#.-]+)")
 _FOOTNOTE = re.compile(r"\[\^([^\]\s]{1,200})\]:[ \t]*")
 _TASK = re.compile(r"\[([ xX])\][ \t]+")
 _NOT_LINE_ENDS = re.compile(r"[ \t]*")
+_BRACKETS = 20  # brackets in brackets that are tried as links: each is read once a level
 
 
 def parse_markdown(request: ParseRequest) -> ParsedFile:
@@ -55,7 +57,20 @@ def _parser(depth: int) -> Any:
 
     parser = MarkdownIt("commonmark", {"maxNesting": depth}).enable(["table", "strikethrough"])
     parser.block.ruler.before("reference", "footnote", _footnote_rule, {"alt": ["paragraph", "reference"]})
+    parser.core.ruler.at("inline", _inline_rule)
     return parser
+
+
+def _inline_rule(state: Any) -> None:
+    """The parser's own rule, with a depth of its own for inline text."""
+    from markdown_it.rules_core import inline
+
+    options = state.md.options
+    depth, options["maxNesting"] = options["maxNesting"], _BRACKETS
+    try:
+        inline(state)
+    finally:
+        options["maxNesting"] = depth
 
 
 def _footnote_rule(state: Any, first: int, last: int, silent: bool) -> bool:
@@ -230,12 +245,12 @@ class _MarkdownWalk:
             first, last = (start + spans[image.at][0], start + spans[image.at][1]) if exact else (start, end)
             metadata = self.metadata()
             href = image.href
-            if href[:5].lower() == "data:":
-                head, _, body = href.partition(",")
-                metadata |= {"media_type": head[5:].partition(";")[0].lower(), "inline_characters": len(body)}
-                href = f"{head},"
+            data = None
+            if is_data_uri(href):
+                href, data, about = read_data_uri(href)
+                metadata |= about
             links = [Link(image.link, image.alt)] if image.link else []
-            self.drafts.append(Draft("image", first, last, image.alt, metadata, links, href=href))
+            self.drafts.append(Draft("image", first, last, image.alt, metadata, links, href=href, data=data))
 
     def add_code(self, token: Any) -> None:
         start, end = self.place(token)

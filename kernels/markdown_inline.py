@@ -1,6 +1,7 @@
 """Inline tokens of one Markdown block → its text, links and images.
 
-The invariant: what a reader of the rendered page sees stands in the text once; an image's description stands in its own block only.
+The invariant: what a reader of the rendered page sees stands in the text once; an image's description stands in its own block only, and
+what an element of embedded HTML hides stands nowhere.
 """
 
 from __future__ import annotations
@@ -10,8 +11,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from raydex.ir.document import Link
+from raydex.kernels.html_rules import SHOWN, VOID, visibility
 from raydex.kernels.html_scan import parse_attributes
 
+_UNSEEN = frozenset(("script", "style"))
 _TAG = re.compile(r"<(/?)([a-zA-Z][a-zA-Z0-9-]*)([^>]*)>")
 # possessive, with one rule for escapes, and stopping where the next image may begin: each that never closes is read once
 _IMAGE = re.compile(
@@ -43,6 +46,8 @@ def read_inline(children: list[Any]) -> InlineText:
     links: list[Link] = []
     images: list[InlineImage] = []
     opened: list[tuple[str, int]] = []
+    unclosed: set[str] = set()
+    hidden_to = -1
 
     def close_link() -> None:
         if opened:
@@ -51,8 +56,10 @@ def read_inline(children: list[Any]) -> InlineText:
             if text:
                 links.append(Link(href, text))
 
-    for token in children:
+    for at, token in enumerate(children):
         kind = token.type
+        if at <= hidden_to:
+            continue
         if kind in ("text", "code_inline", "text_special"):
             pieces.append(token.content)
         elif kind == "softbreak":
@@ -71,7 +78,11 @@ def read_inline(children: list[Any]) -> InlineText:
             if found is None:
                 continue
             closes, name, attributes = found.group(1), found.group(2).lower(), found.group(3)
-            if name == "br":
+            if not closes and name not in VOID and name not in unclosed and _hides(name, attributes):
+                hidden_to = _end_of(children, at, name)
+                if hidden_to < 0:
+                    unclosed.add(name)
+            elif name == "br":
                 pieces.append("\n")
             elif name == "img":
                 values = parse_attributes(attributes)
@@ -86,6 +97,22 @@ def read_inline(children: list[Any]) -> InlineText:
         close_link()
     text = "\n".join(line.strip(" \t") for line in "".join(pieces).split("\n")).strip()
     return InlineText(text, links, images)
+
+
+def _hides(name: str, attributes: str) -> bool:
+    return name in _UNSEEN or visibility(name, parse_attributes(attributes) if attributes else {}, True) != SHOWN
+
+
+def _end_of(children: list[Any], start: int, name: str) -> int:
+    """Index of the token that closes the element opened at `start`; -1 where none does: then it hides nothing."""
+    depth = 0
+    for at in range(start, len(children)):
+        found = _TAG.fullmatch(children[at].content) if children[at].type == "html_inline" else None
+        if found is not None and found.group(2).lower() == name:
+            depth += -1 if found.group(1) else 1
+            if depth == 0:
+                return at
+    return -1
 
 
 def image_spans(source: str) -> list[tuple[int, int]]:

@@ -1,7 +1,7 @@
 """Blocks of one section → groups of parts, each group the text of one leaf: neighbours together, long blocks cut inside.
 
 The invariant: the parts' own ranges tile every block in order. A block is cut only when it alone is over the limit: tables between rows
-(the header rows are shown again), code between lines, text between sentences.
+(the header rows are shown again), code between lines, text between sentences. Two comments never share a leaf: each has its own author.
 """
 
 from __future__ import annotations
@@ -58,6 +58,15 @@ def pack(blocks: list[Block], limit: int, whole: int, options: ChunkOptions, tok
     groups: list[Group] = []
     current = Group()
     for first, last in _units(blocks, counts, limit):
+        header = carried_header(blocks[first], limit, options, tokenizer)
+        if current.parts and (header or _speaks_anew(current, blocks[first])):
+            groups.append(current)
+            current = Group()
+        if header:
+            room = whole - tokenizer.count(header)
+            if counts[first] <= room and len(blocks[first].text) + len(header) + 2 <= options.max_chars:
+                current.add(Part(blocks[first], 0, len(blocks[first].text), whole - room + counts[first], header))
+                continue
         tokens = sum(counts[first:last])
         chars = sum(len(block.text) + 2 for block in blocks[first:last])
         fits = tokens <= (whole if last - first == 1 else limit) and chars <= options.max_chars
@@ -95,14 +104,43 @@ def _units(blocks: list[Block], counts: list[int], limit: int) -> list[tuple[int
     at = 0
     while at < len(blocks):
         end = at + 1
-        if blocks[at].kind in ("paragraph", "heading") and end < len(blocks) and blocks[end].kind == "list_item":
-            while end < len(blocks) and blocks[end].kind == "list_item":
+        leads = blocks[at].kind == "heading" or (
+            blocks[at].kind == "paragraph" and end < len(blocks) and voice(blocks[at]) == voice(blocks[end])
+        )
+        if leads and end < len(blocks) and blocks[end].kind == "list_item":
+            end += 1
+            while end < len(blocks) and blocks[end].kind == "list_item" and voice(blocks[end]) == voice(blocks[end - 1]):
                 end += 1
             if sum(counts[at:end]) > limit:
                 end = at + 2 if counts[at] + counts[at + 1] <= limit else at + 1
         units.append((at, end))
         at = end
     return units
+
+
+def voice(block: Block) -> str | None:
+    """The comment that a block is from; None for what is no comment. Notes beside a text belong to it."""
+    if block.kind == "note":
+        return None
+    return block.metadata.get("comment_id") or block.metadata.get("comment")
+
+
+def _speaks_anew(group: Group, block: Block) -> bool:
+    """Whether a comment begins or ends between the group and the block."""
+    return not _leads_in(group) and voice(group.parts[-1].block) != voice(block)
+
+
+def carried_header(block: Block, limit: int, options: ChunkOptions, tokenizer: Tokenizer) -> str:
+    """The header rows of a table that began in an earlier block, and the columns of records, as a line to show before its rows; empty
+    where there are none or they would take half of the room."""
+    if block.kind != "table":
+        return ""
+    about = block.metadata
+    rows = about.get("header") or ([about["columns"]] if about.get("columns") and about.get("cells") else [])
+    gap = " | " if about.get("header") else about.get("delimiter") or ","
+    lines = [gap.join(str(cell) for cell in row) for row in rows if any(row)]
+    header = "".join(f"{line}\n" for line in lines)
+    return header if len(header) * 2 <= options.max_chars and tokenizer.count(header) * 2 <= limit else ""
 
 
 def _leads_in(group: Group) -> bool:
@@ -128,19 +166,21 @@ def cut_block(block: Block, limit: int, whole: int, options: ChunkOptions, token
 
 
 def _cut_table(block: Block, limit: int, whole: int, options: ChunkOptions, tokenizer: Tokenizer, first: int | None) -> list[Part]:
-    """Parts between rows; each but the first shows the header rows again. Nothing when the header leaves no room for rows."""
+    """Parts between rows; each but the first shows the header rows again, and that one too where an earlier block holds them. Nothing
+    when the header leaves no room for rows."""
     text = block.text
     bounds = [0, *line_ends(text)]
     if bounds[-1] < len(text):
         bounds.append(len(text))
-    head_start, head_end = _header_range(block, bounds)
-    header = text[head_start:head_end].rstrip("\n")
+    carried = carried_header(block, limit, options, tokenizer)
+    head_start, head_end = (0, 0) if carried else _header_range(block, bounds)
+    header = (carried or text[head_start:head_end]).rstrip("\n")
     header_tokens = tokenizer.count(header)
     if header_tokens * 2 > limit or len(header) * 2 > options.max_chars:
         return []
     again = f"{header}\n" if header else ""
     rows = [(start, end, tokenizer.count(text[start:end])) for start, end in pairwise(bounds) if start >= head_end]
-    lead_tokens = tokenizer.count(text[:head_end])
+    lead_tokens = header_tokens if carried else tokenizer.count(text[:head_end])
     if lead_tokens * 2 > limit or head_end * 2 > options.max_chars or not rows:
         return []
     parts: list[Part] = []
@@ -155,7 +195,7 @@ def _cut_table(block: Block, limit: int, whole: int, options: ChunkOptions, toke
     for row_start, row_end, row_tokens in rows:
         chars = row_end - start + len(again)
         if holds_row and (tokens + row_tokens > bound or chars > options.max_chars):
-            parts.append(Part(block, start, end, tokens, again if start else "", True))
+            parts.append(Part(block, start, end, tokens, again if start or carried else "", True))
             start, tokens, bound = row_start, header_tokens, limit
             holds_row = False
         if not holds_row and (tokens + row_tokens > whole or row_end - start + len(again) > options.max_chars):
@@ -163,7 +203,7 @@ def _cut_table(block: Block, limit: int, whole: int, options: ChunkOptions, toke
             pieces = split(text[row_start:row_end], room, tokenizer, (_cell_ends, sentence_ends), max_chars=options.max_chars // 2)
             for piece in pieces:
                 tokens = piece.tokens + (header_tokens if start else lead_tokens)
-                parts.append(Part(block, start, row_start + piece.end, tokens, again if start else "", True))
+                parts.append(Part(block, start, row_start + piece.end, tokens, again if start or carried else "", True))
                 start = row_start + piece.end
             end, tokens = row_end, header_tokens
             continue
@@ -171,7 +211,7 @@ def _cut_table(block: Block, limit: int, whole: int, options: ChunkOptions, toke
         end = row_end
         holds_row = True
     if end > start:
-        parts.append(Part(block, start, end, tokens, again if start else "", False))
+        parts.append(Part(block, start, end, tokens, again if start or carried else "", False))
     parts[-1].cut = False
     return parts
 
@@ -204,6 +244,8 @@ def _fill_last(groups: list[Group], limit: int, options: ChunkOptions) -> None:
     if len(groups) < 2:
         return
     before, last = groups[-2], groups[-1]
+    if last.parts[0].again or voice(before.parts[-1].block) != voice(last.parts[0].block):
+        return
     while last.tokens < options.min_tokens and len(before.parts) > 1 and before.parts[-2].block.kind != "heading":
         part = before.parts[-1]
         if part.block.kind == "list_item" and before.parts[-2].block.kind == "paragraph":

@@ -24,16 +24,21 @@ def make_cell(text: str, *, row_span: int = 1, col_span: int = 1, header: bool =
 
 def clamp_spans(rows: Rows) -> None:
     """No cell reaches below the last row; one wider than `_WIDE` columns is as wide as the rest of the table. 0 rows reach to the last."""
-    count = len(rows)
-    width = 1
+    left = len(rows)
+    wide: list[Cell] = []
     for row in rows:
-        width = max(width, sum(min(max(cell["col_span"], 1), MAX_COL_SPAN) if cell["col_span"] <= _WIDE else 1 for cell in row))
-    for at, row in enumerate(rows):
         for cell in row:
-            left = count - at
-            cell["row_span"] = left if cell["row_span"] <= 0 else min(cell["row_span"], left)
-            columns = max(cell["col_span"], 1)
-            cell["col_span"] = columns if columns <= _WIDE else min(columns, width, MAX_COL_SPAN)
+            if cell["row_span"] != 1:
+                cell["row_span"] = left if cell["row_span"] <= 0 else min(cell["row_span"], left)
+            if cell["col_span"] < 1:
+                cell["col_span"] = 1
+            elif cell["col_span"] > _WIDE:
+                wide.append(cell)
+        left -= 1
+    if wide:
+        width = max(1, *(sum(cell["col_span"] if cell["col_span"] <= _WIDE else 1 for cell in row) for row in rows))
+        for cell in wide:
+            cell["col_span"] = min(cell["col_span"], width, MAX_COL_SPAN)
 
 
 def count_header_rows(rows: Rows) -> int:
