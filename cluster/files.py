@@ -9,11 +9,14 @@ from __future__ import annotations
 import errno
 import os
 import uuid
+from collections.abc import Iterable
 from pathlib import Path
+from typing import TypeAlias
 from urllib.parse import unquote, urlsplit
 
 from raydex.ir.errors import ConfigError
 
+Content: TypeAlias = "bytes | memoryview | Iterable[bytes]"
 MODE = 0o644
 _NO_UNNAMED = (errno.EOPNOTSUPP, errno.EISDIR, errno.ENOENT, errno.EINVAL, errno.ENOSYS)
 
@@ -31,8 +34,9 @@ def local_folder(root: str | Path) -> Path:
     return Path(path)
 
 
-def write_file(path: Path, data: bytes | memoryview, *, durable: bool = True, replace: bool = True) -> None:
-    """Writes or replaces `path` (its folder is made). `replace=False` raises FileExistsError when it is there. Raises OSError."""
+def write_file(path: Path, data: Content, *, durable: bool = True, replace: bool = True) -> None:
+    """Writes or replaces `path` (its folder is made). `replace=False` raises FileExistsError when it is there. Raises OSError, and what
+    parts of the content raise that come one by one."""
     path.parent.mkdir(parents=True, exist_ok=True)
     handle = _open_unnamed(path.parent)
     if handle is None:
@@ -87,7 +91,7 @@ def _open_unnamed(folder: Path) -> int | None:
         raise
 
 
-def _write_named(path: Path, data: bytes | memoryview, durable: bool, replace: bool) -> None:
+def _write_named(path: Path, data: Content, durable: bool, replace: bool) -> None:
     spare = path.parent / f".{uuid.uuid4().hex}.tmp"
     handle = os.open(spare, os.O_CREAT | os.O_EXCL | os.O_WRONLY, MODE)
     try:
@@ -100,7 +104,7 @@ def _write_named(path: Path, data: bytes | memoryview, durable: bool, replace: b
         if not replace:
             os.link(spare, path)
             os.unlink(spare)
-    except OSError:
+    except BaseException:
         os.unlink(spare)
         raise
     if replace:
@@ -109,10 +113,11 @@ def _write_named(path: Path, data: bytes | memoryview, durable: bool, replace: b
         sync_folder(path.parent)
 
 
-def _write_all(handle: int, data: bytes | memoryview) -> None:
-    view = memoryview(data)
-    while view:
-        view = view[os.write(handle, view) :]
+def _write_all(handle: int, data: Content) -> None:
+    for part in (data,) if isinstance(data, (bytes, memoryview)) else data:
+        view = memoryview(part)
+        while view:
+            view = view[os.write(handle, view) :]
 
 
 def _rename(spare: Path, path: Path) -> None:

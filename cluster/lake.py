@@ -49,6 +49,7 @@ FORMAT = 1
 FOLDERS = ("tables", "objects", "stores", "staging")
 NOT_PINNED = ("generations", "runs")
 KEPT = 3
+PROGRESS_SECONDS = 60
 REPOINT = "Run `raydex index` again: it points to the newest complete generation"
 
 
@@ -138,6 +139,20 @@ class Lake:
             return (self.root / "DIRTY").read_text(encoding="utf-8")
         except FileNotFoundError:
             return None
+
+    def write_progress(self, stages: dict[str, Any]) -> None:
+        """What the run at work has done and has before it, by stage; gone with the staging folder."""
+        said = {"at": datetime.now(UTC).isoformat(), "stages": stages}
+        write_file(self.staging / "progress.json", json.dumps(said).encode(), durable=False)
+
+    def progress(self) -> dict[str, Any]:
+        """What `write_progress` said last, by stage; empty where it has said nothing for a minute: no run is at work, or it was killed."""
+        try:
+            said = json.loads((self.staging / "progress.json").read_bytes())
+        except FileNotFoundError:
+            return {}
+        age = datetime.now(UTC) - datetime.fromisoformat(said["at"])
+        return said["stages"] if age.total_seconds() < PROGRESS_SECONDS else {}
 
     def clear_dirty(self) -> None:
         """The run has finished: nothing of it is left to clean up."""

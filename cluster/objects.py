@@ -6,15 +6,20 @@ The invariant: an object under `cas/` has the content that its name says, or rea
 from __future__ import annotations
 
 import errno
+import os
 import re
+from collections.abc import Iterable, Iterator
 from importlib import import_module
 from pathlib import Path, PurePosixPath
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
+from blake3 import blake3
+
 from raydex.cluster.faults import fault_point
-from raydex.cluster.files import write_file
-from raydex.ir.errors import CapacityError, ConfigError, StoreError
+from raydex.cluster.files import Content, write_file
+from raydex.ir.errors import CapacityError, ConfigError, InputError, StoreError
+from raydex.ir.file_range import split_range
 from raydex.ir.ids import content_hash as hash_bytes
 
 SCHEME = "cas:"
@@ -44,8 +49,21 @@ class ObjectStore:
             fault_point("object.written", content_hash)
         return SCHEME + content_hash
 
+    def put_blocks(self, blocks: Iterable[bytes], content_hash: str, size: int) -> str:
+        """As `put`, of bytes that come one by one and are never all in memory. Raises InputError (changed_while_read) when
+        they are not what the name says."""
+        key = _key(content_hash)
+        if self.files.size(key) != size:
+            self.files.write(key, _checked(blocks, content_hash), False)
+            fault_point("object.written", content_hash)
+        return SCHEME + content_hash
+
     def get(self, cas_uri: str) -> bytes:
-        """The bytes. Raises StoreError when they are absent or are not what the name says; ValueError for no cas_uri."""
+        """The bytes, or those of the range that a fragment names, which are not checked. Raises StoreError when they are absent or are not
+        what the name says; ValueError for no cas_uri."""
+        whole, part = split_range(cas_uri)
+        if part is not None:
+            return self.read(whole, part.start, part.end - part.start)
         content_hash = cas_uri.removeprefix(SCHEME)
         data = self.files.read(_key(content_hash))
         if hash_bytes(data) != content_hash:
@@ -56,9 +74,13 @@ class ObjectStore:
             )
         return data
 
+    def read(self, cas_uri: str, start: int, size: int) -> bytes:
+        """Bytes from `start` on, at most `size`; unchecked. Raises as `get` does."""
+        return self.files.read_range(_key(cas_uri.removeprefix(SCHEME)), start, start + size)
+
     def exists(self, cas_uri: str) -> bool:
         """Whether there is an object of that name; its content is not checked."""
-        return self.files.size(_key(cas_uri.removeprefix(SCHEME))) is not None
+        return self.files.size(_key(split_range(cas_uri)[0].removeprefix(SCHEME))) is not None
 
 
 def _open_store(uri: str, options: dict[str, Any]) -> ObjectStore:
@@ -67,6 +89,16 @@ def _open_store(uri: str, options: dict[str, Any]) -> ObjectStore:
 
 def _is_local(uri: str) -> bool:
     return urlsplit(uri).scheme in ("", "file")
+
+
+def _checked(blocks: Iterable[bytes], content_hash: str) -> Iterator[bytes]:
+    digest = blake3()
+    for block in blocks:
+        digest.update(block)
+        yield block
+    if digest.hexdigest() != content_hash:
+        message = "the content changed between listing and copying"
+        raise InputError(message, reject_class="changed_while_read", remedy="Index again when it is at rest")
 
 
 def _key(content_hash: str) -> str:
@@ -98,7 +130,14 @@ class _Local:
         except OSError as error:
             raise self._failed(key, error) from error
 
-    def write(self, key: str, data: bytes, durable: bool) -> None:
+    def read_range(self, key: str, start: int, end: int) -> bytes:
+        try:
+            with open(self._inside(key), "rb", buffering=0) as file:
+                return os.pread(file.fileno(), end - start, start)
+        except OSError as error:
+            raise self._failed(key, error) from error
+
+    def write(self, key: str, data: Content, durable: bool) -> None:
         try:
             write_file(self._inside(key), data, durable=durable)
         except OSError as error:
@@ -152,10 +191,28 @@ class _Remote:
         except self.errors as error:
             raise self._failed(key, error) from error
 
-    def write(self, key: str, data: bytes, durable: bool) -> None:
+    def read_range(self, key: str, start: int, end: int) -> bytes:
+        try:
+            return bytes(self.disk.cat_file(self.place(key), start=start, end=end))
+        except FileNotFoundError as error:
+            raise StoreError("there is no such object", place=self.place(key), remedy=RESTORE) from error
+        except self.errors as error:
+            raise self._failed(key, error) from error
+
+    def write(self, key: str, data: Content, durable: bool) -> None:
         del durable  # a bucket keeps what it has taken
         try:
-            self.disk.pipe_file(self.place(key), data)
+            if isinstance(data, bytes):
+                self.disk.pipe_file(self.place(key), data)
+                return
+            parts = iter((bytes(data),) if isinstance(data, memoryview) else data)
+            try:
+                with self.disk.open(self.place(key), "wb") as file:
+                    for part in parts:
+                        file.write(part)
+            except InputError:
+                self.disk.rm_file(self.place(key))  # it is not what its name says
+                raise
         except self.errors as error:
             raise self._failed(key, error) from error
 

@@ -6,8 +6,9 @@ restart an actor or repeat a batch; a batch that fails `RETRIES` times over stop
 
 from __future__ import annotations
 
+import re
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +17,7 @@ import pyarrow as pa
 from raydex.ir.errors import StoreError
 
 RETRIES = 3
+_ERROR = re.compile(r"[\w.]+(?:Error|Exception)\b")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +35,9 @@ class Stage:
     workers: tuple[int, int] = (1, 1)
 
 
-def run_stages(rows: list[pa.Table], stages: tuple[Stage, ...]) -> Iterator[pa.Table]:
-    """Streams the rows through the stages and yields what the last one makes, in no particular order.
+def run_stages(rows: list[pa.Table], stages: tuple[Stage, ...], then: Callable[[Any], Any] | None = None) -> Iterator[pa.Table]:
+    """Streams the rows through the stages and yields what the last one makes, in no particular order; `then` puts more behind them
+    (dataset → dataset).
 
     Raises StoreError when a worker dies again and again, or a stage raises.
     """
@@ -44,10 +47,10 @@ def run_stages(rows: list[pa.Table], stages: tuple[Stage, ...]) -> Iterator[pa.T
 
     check_columns(rows, stages)
     dataset = ray.data.from_arrow(rows)
-    for stage in stages:
-        with warnings.catch_warnings():
-            # the bounds of restarts and retries have no parameter of their own in this release
-            warnings.simplefilter("ignore", RayDeprecationWarning)
+    with warnings.catch_warnings():
+        # the bounds of restarts and retries have no parameter of their own in this release
+        warnings.simplefilter("ignore", RayDeprecationWarning)
+        for stage in stages:
             dataset = dataset.map_batches(
                 stage.worker,
                 fn_constructor_args=stage.args,
@@ -60,14 +63,22 @@ def run_stages(rows: list[pa.Table], stages: tuple[Stage, ...]) -> Iterator[pa.T
                 max_restarts=-1,
                 max_task_retries=RETRIES,
             )
+        if then is not None:
+            dataset = then(dataset)
     try:
         yield from dataset.iter_batches(batch_format="pyarrow", batch_size=None, prefetch_batches=1)
     except RayError as error:
-        first = str(error).strip().splitlines()
         raise StoreError(
-            f"a stage failed: {first[-1] if first else type(error).__name__}",
+            f"a stage failed: {_reason(error)}",
             remedy="What was committed is kept: run the same command again, or look into the log of the run",
         ) from error
+
+
+def _reason(error: Exception) -> str:
+    """The message of the last error in a trace of Ray's, which may have several lines; else the last line."""
+    lines = str(error).strip().splitlines() or [type(error).__name__]
+    at = max((at for at, line in enumerate(lines) if _ERROR.match(line)), default=len(lines) - 1)
+    return " ".join(line.strip() for line in lines[at : at + 2])[:400]
 
 
 def check_columns(rows: list[pa.Table], stages: tuple[Stage, ...]) -> None:

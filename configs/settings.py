@@ -52,9 +52,53 @@ class LimitSettings(Section):
     seconds: float = Field(default=Limits().seconds, gt=0, le=86_400)
     memory_bytes: int = Field(default=Limits().memory_bytes, gt=0)
     attempts: int = Field(default=Limits().attempts, ge=1)
+    nesting: int = Field(default=Limits().nesting, ge=0)
+    members: int = Field(default=Limits().members, gt=0)
+    member_bytes: int = Field(default=Limits().member_bytes, gt=0)
+    members_bytes: int = Field(default=Limits().members_bytes, gt=0)
+    ratio: int = Field(default=Limits().ratio, gt=0)
+    image_pixels: int = Field(default=Limits().image_pixels, gt=0)
+    cells: int = Field(default=Limits().cells, gt=0)
+    parts_depth: int = Field(default=Limits().parts_depth, gt=0, le=100)
+    attachments: int = Field(default=Limits().attachments, gt=0)
+    records: int = Field(default=Limits().records, gt=0)
 
     def to_limits(self) -> Limits:
         return Limits(**self.model_dump())
+
+
+class OcrSettings(Section):
+    """Text of pages and images that have none. `engine`, `layout`: names of kernels/ocr.py and kernels/layout.py, or none. `device` auto is
+    CUDA where the stage has GPUs. `images` false leaves images inside documents unread; those below `least_side` pixels always are."""
+
+    engine: str = "rapidocr"
+    layout: str = "rapid-layout"
+    device: str = "auto"
+    threads: int = Field(default=1, ge=1, le=256)
+    images: bool = True
+    least_side: int = Field(default=32, ge=1)
+    batch_images: int = Field(default=16, ge=1, le=1024)
+
+
+class CaptionSettings(Section):
+    """Captions of images. `model`: a vision-language model (name or path) that vLLM runs, or that the OpenAI-compatible server under
+    `base_url` offers; empty: captions are unavailable. `engine`: arguments of vLLM's engine, as vLLM names them."""
+
+    model: str = ""
+    base_url: str = ""
+    api_key_env: str = ""
+    prompt: str = "Describe this image for a search index, in one or two plain sentences."
+    max_tokens: int = Field(default=96, ge=1, le=4096)
+    long_side: int = Field(default=1024, ge=16, le=8192)
+    batch_size: int = Field(default=16, ge=1)
+    engine: dict[str, Any] = Field(default_factory=dict)
+
+
+class DoclingSettings(Section):
+    """docling as a second parser (the extra `docling`). `fallback`: its result is taken where ours found too little
+    (`kernels/too_little.py`); `shadow`: ours is kept, and an event says in figures how the two differ."""
+
+    mode: Literal["off", "fallback", "shadow"] = "off"
 
 
 class ChunkSettings(Section):
@@ -90,16 +134,20 @@ class StageSettings(Section):
 
 class StagesSettings(Section):
     parse: StageSettings = StageSettings(cpus=0.5)
+    observe: StageSettings = StageSettings(cpus=0.5)
+    caption: StageSettings = StageSettings()
     chunk: StageSettings = StageSettings(cpus=0.25)
-    embed: StageSettings = StageSettings()
+    embed: StageSettings = StageSettings(cpus=0.75)
 
 
 class RunSettings(Section):
-    """`epoch_records`: records a commit; a killed run loses at most the epoch in flight. `pdf_range_pages`: pages a fan-out task parses."""
+    """`epoch_records`: records a commit; a killed run loses at most the epoch in flight. `pdf_range_pages`: pages a fan-out task parses.
+    `stream_bytes`: larger files of streamed formats are read segment by segment."""
 
     epoch_records: int = Field(default=2_000, ge=1)
     pdf_fan_out_pages: int = Field(default=200, ge=2)
     pdf_range_pages: int = Field(default=50, ge=1)
+    stream_bytes: int = Field(default=4_000_000, ge=1)
     project: bool = True
     load_vectors: bool = True
     load_graph: bool = True
@@ -146,6 +194,9 @@ class Settings(BaseSettings):
     list: ListSettings = ListSettings()
     objects: ObjectSettings = ObjectSettings()
     limits: LimitSettings = LimitSettings()
+    ocr: OcrSettings = OcrSettings()
+    caption: CaptionSettings = CaptionSettings()
+    docling: DoclingSettings = DoclingSettings()
     chunk: ChunkSettings = ChunkSettings()
     embed: EmbedSettings = EmbedSettings()
     stages: StagesSettings = StagesSettings()

@@ -8,26 +8,25 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import Any
 
-import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from raydex.cluster.delta import read_data_file
 from raydex.cluster.faults import fault_point
 from raydex.ir.chunk import ChunkResult
-from raydex.ir.code import Parameter, Symbol
-from raydex.ir.document import Block, Link
+from raydex.ir.document import Block
 from raydex.ir.errors import InputError
 from raydex.ir.ids import text_hash
-from raydex.ir.locator import Locator
 from raydex.ir.rows import chunk_tables
 from raydex.jobs.context import RunContext
-from raydex.jobs.flow import BLOCKS, SYMBOLS, TEXTS, StageClock, nest, receipt_columns, with_columns
+from raydex.jobs.flow import BLOCKS, SEEN, SYMBOLS, TEXTS, StageClock, nest, receipt_columns, replaced, with_columns
 from raydex.jobs.live import live_rows
 from raydex.jobs.progress import report
+from raydex.jobs.rebuild import to_block, to_symbol
 from raydex.jobs.rejects import reject_rows
 from raydex.jobs.sink import Sink
 from raydex.kernels.chunk import ChunkOptions, ChunkSource, chunk
+from raydex.kernels.picture import FORMATS
 from raydex.kernels.tokens import load_tokenizer
 
 READS = (
@@ -43,8 +42,10 @@ READS = (
     "state",
     "blocks",
     "symbols",
+    "seen",
     "stored",
 )
+LATER = ("caption", "chunk")  # starts of records whose blocks are read from the tables
 WRITES = ("texts", "state", "failed", "reject_class", "error")
 
 
@@ -62,7 +63,7 @@ class ChunkWorker:
         batch = self._load_stored(batch)
         rows = batch.drop_columns(["blocks", "symbols", "files", "metrics"]).to_pylist()
         blocks, symbols = batch.column("blocks").to_pylist(), batch.column("symbols").to_pylist()
-        work = [at for at, row in enumerate(rows) if row["state"] != "rejected" and row["start"] in ("parse", "chunk")]
+        work = [at for at, row in enumerate(rows) if row["state"] != "rejected" and row["start"] in ("parse", *LATER)]
         clock = StageClock("chunk", len(work))
         sink = Sink(self.context.tables)
         texts: list[list[dict[str, str]]] = [[] for _ in rows]
@@ -86,7 +87,7 @@ class ChunkWorker:
             ]
         files = sink.flush()
         metrics = [clock.stop(sum(map(len, texts)), rejects)]
-        out = batch.drop_columns(["blocks", "symbols"])
+        out = batch.drop_columns(["blocks", "symbols", "seen"])
         for name in ("state", "failed", "reject_class", "error"):
             out = with_columns(out, {name: pa.array([row[name] for row in rows], pa.string())})
         out = with_columns(out, {"texts": pa.array(texts, TEXTS)})
@@ -102,15 +103,15 @@ class ChunkWorker:
             media_type=row["media_type"],
             language=row["language"],
             cas_uri=row["cas_uri"],
-            blocks=[to_block(item) for item in blocks],
+            blocks=with_seen([to_block(item) for item in blocks], row["seen"], row["media_type"]),
             symbols=[to_symbol(item) for item in symbols],
         )
         return chunk(source, self.options, self.tokenizer)
 
     def _load_stored(self, batch: pa.Table) -> pa.Table:
-        """Fills in blocks, symbols, title and language of records that start at this stage, from the files that hold them."""
+        """Fills in what records hold that start at this stage (or at captions, just before it), from the files that hold it."""
         rows = batch.select(["record_id", "start", "stored", "content_hash", "title", "language"]).to_pylist()
-        wanted = [at for at, row in enumerate(rows) if row["start"] == "chunk"]
+        wanted = [at for at, row in enumerate(rows) if row["start"] in LATER]
         if not wanted:
             return batch
         ids = [row["record_id"] for row in rows]
@@ -120,7 +121,7 @@ class ChunkWorker:
                 files[item["table"]].add(item["path"])
         where = pc.field("record_id").isin(pa.array([ids[at] for at in wanted], pa.string()))
         loaded: dict[str, pa.Table] = {}
-        for name in ("blocks", "symbols", "documents"):
+        for name in ("blocks", "symbols", "documents", "observations"):
             parts = [read_data_file(self.context.tables, name, path, where=where) for path in sorted(files[name])]
             if parts:
                 table = live_rows(
@@ -132,14 +133,33 @@ class ChunkWorker:
         out = batch
         for name, kind in (("blocks", BLOCKS), ("symbols", SYMBOLS)):
             fresh = nest(_grouped(loaded.get(name)), kind, ids)
-            mask = pa.array([row["start"] == "chunk" for row in rows])
-            old = batch.column(name).combine_chunks()
-            picked = [fresh[i] if mask[i].as_py() else old[i] for i in range(len(rows))]
-            out = with_columns(out, {name: pa.array([p.as_py() for p in picked], kind)})
+            out = with_columns(out, {name: replaced(batch.column(name), wanted, fresh.take(pa.array(wanted, pa.int64())))})
+        if "observations" in loaded:
+            held: dict[str, list[dict[str, str]]] = defaultdict(list)
+            for item in loaded["observations"].sort_by("observation_id").to_pylist():
+                if item["text"]:
+                    held[item["record_id"]].append({name: item[name] for name in ("asset_id", "kind", "text")})
+            chunked = [at for at in wanted if rows[at]["start"] == "chunk"]  # captions come with what was seen
+            fresh = pa.array([held.get(ids[at], []) for at in chunked], SEEN)
+            out = with_columns(out, {"seen": replaced(batch.column("seen"), chunked, fresh)})
         for name in ("title", "language"):
-            values = [(heads.get(row["record_id"], {}).get(name) or "") if row["start"] == "chunk" else row[name] for row in rows]
+            values = [(heads.get(row["record_id"], {}).get(name) or "") if row["start"] in LATER else row[name] for row in rows]
             out = with_columns(out, {name: pa.array(values, pa.string())})
         return out
+
+
+def with_seen(blocks: list[Block], seen: list[dict[str, str]] | None, media_type: str) -> list[Block]:
+    """The blocks; those of images get what was observed in them, by kind (ocr, caption), as metadata for the chunker. The text in a file
+    that is an image has become blocks of its own."""
+    found: dict[str, dict[str, str]] = defaultdict(dict)
+    for item in seen or ():
+        if item["kind"] == "ocr" and media_type in FORMATS:
+            continue
+        found[item["asset_id"]].setdefault(item["kind"], item["text"])
+    for block in blocks if found else ():
+        if block.kind == "image" and block.asset_ref in found:
+            block.metadata.update(found[block.asset_ref])
+    return blocks
 
 
 def _grouped(table: pa.Table | None) -> pa.Table | None:
@@ -149,24 +169,3 @@ def _grouped(table: pa.Table | None) -> pa.Table | None:
     at = pa.array(range(table.num_rows), pa.int64())
     order = pc.sort_indices(pa.table({"r": table.column("record_id"), "i": at}), sort_keys=[("r", "ascending"), ("i", "ascending")])
     return table.take(order)
-
-
-def to_block(row: dict[str, Any]) -> Block:
-    """A row of `blocks` (or its nested form) → Block."""
-    return Block(
-        row["block_id"],
-        row["kind"],
-        row["ordinal"],
-        row["text"],
-        Locator.parse(row["locator"]),
-        row["section_path"] or [],
-        [Link(link["href"], link["text"]) for link in row["links"] or ()],
-        row["asset_ref"],
-        orjson.loads(row["metadata"]) if row["metadata"] else {},
-    )
-
-
-def to_symbol(row: dict[str, Any]) -> Symbol:
-    """A row of `symbols` (or its nested form) → Symbol."""
-    values = {name: row[name] for name in Symbol.__dataclass_fields__ if name != "parameters"}
-    return Symbol(**values, parameters=[Parameter(**item) for item in row["parameters"] or ()])

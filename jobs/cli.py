@@ -123,10 +123,16 @@ def parse(
 ) -> None:
     """IR of one file: no lake, no Ray."""
     from raydex.configs.settings import load_settings
-    from raydex.jobs.one_file import parse_one
-    from raydex.jobs.render import print_json, print_parsed
+    from raydex.jobs.one_file import parse_large, parse_one
+    from raydex.jobs.render import print_json, print_large, print_parsed
 
-    parsed = parse_one(file, load_settings(config))
+    settings = load_settings(config)
+    large = parse_large(file, settings)
+    if large is not None:
+        classes = print_large(large, json=json)
+        _exit_by_rejects(iter(classes), strict and bool(classes))
+        return
+    parsed = parse_one(file, settings)
     if json:
         print_json(parsed)
     else:
@@ -161,7 +167,9 @@ def search(
     text: Annotated[str, typer.Argument(help="What to look for.")],
     lake: LakeDir,
     k: Annotated[int, typer.Option("-k", help="Hits.", min=1, max=1000)] = 10,
-    source_type: Annotated[str | None, typer.Option(help="code, document, or a media type.")] = None,
+    source_type: Annotated[
+        str | None, typer.Option(help="code, document, office, sheet, deck, mail, ticket, image, data, log, archive, or a media type.")
+    ] = None,
     json: Json = False,
 ) -> None:
     """Search the active generation; works on a read-only lake and beside a running index."""

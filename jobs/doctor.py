@@ -41,6 +41,8 @@ def examine(settings: Settings, *, fetch: bool = False) -> dict[str, Any]:
         "java": check_java,
         "spark jars": lambda: check_jars(settings, fetch),
         "embedding model": lambda: check_model(settings),
+        "ocr": lambda: check_ocr(settings),
+        "captions": lambda: check_captions(settings),
         "gpus": lambda: check_gpus(settings),
         "objects": lambda: check_objects(settings),
         "vector store": lambda: check_vectors(settings),
@@ -97,6 +99,39 @@ def check_model(settings: Settings) -> Finding:
     vector = embedder.embed(["text"])[0]
     where = settings.embed.base_url or embedder.device
     return Finding("embedding model", "ok", f"{embedder.fingerprint}, {len(vector)} dimensions, {where}")
+
+
+def check_ocr(settings: Settings) -> Finding:
+    """Loads the engines and reads an empty image."""
+    import numpy as np
+
+    from raydex.jobs.observe import NONE, Observer
+    from raydex.jobs.pipeline import check_engines
+
+    check_engines(settings.ocr)
+    if settings.ocr.engine == NONE:
+        return Finding("ocr", "note", "none: pages and images without text stay unread", "Set ocr.engine")
+    with Observer(settings, gpus=settings.stages.observe.gpus) as observer:
+        blank = np.full((64, 64, 3), 255, np.uint8)
+        engine, layout = observer.engine(), observer.layout()
+        page = engine.read([blank])[0]
+        if page.error:
+            return Finding("ocr", "missing", f"{engine.name} failed: {page.error}", "Run ./quickstart again to set up the environment")
+        if layout is not None:
+            layout.find([blank])
+    names = [f"{one.name} {one.version}" for one in (engine, layout) if one is not None]
+    return Finding("ocr", "ok", f"{', '.join(names)}, {observer.device}")
+
+
+def check_captions(settings: Settings) -> Finding:
+    """Whether a model is named; it is loaded, or its server asked, by the run alone."""
+    from raydex.jobs.caption_stage import check_captions
+
+    check_captions(settings)
+    wanted = settings.caption
+    if not wanted.model:
+        return Finding("captions", "note", "unavailable: no model is configured", "Set caption.model, or caption.base_url with it")
+    return Finding("captions", "ok", f"{wanted.model}, {wanted.base_url or 'by vLLM'}")
 
 
 def check_gpus(settings: Settings) -> Finding:

@@ -1,5 +1,5 @@
-"""Receipts → commits. An epoch is published when the receipts of all its records are in: data tables first, the ledger last. A run in
-which a receipt or a written file is left over has lost rows and fails.
+"""Receipts → commits. An epoch is published when the receipts of all its records and of their members are in: data tables first, the
+ledger last. A run in which a receipt or a written file is left over has lost rows and fails.
 
 Epochs are acknowledged in order, so that after a kill every unacknowledged row has an epoch above the ledger's highest (contracts 10).
 """
@@ -17,7 +17,7 @@ from raydex.cluster.faults import fault_point
 from raydex.ir.errors import StoreError
 from raydex.ir.rows import to_table
 from raydex.ir.tables import LOG_TABLES, RECORD_TABLES
-from raydex.jobs.context import STAGES, RunContext
+from raydex.jobs.context import PENDING, STAGES, RunContext
 
 FIGURES = ("rows_in", "rows_out", "rejects", "seconds", "cpu_seconds", "gpu_seconds")
 
@@ -32,6 +32,17 @@ class Tally:
     rows: Counter[str] = field(default_factory=Counter)
     epochs: int = 0
     bytes_written: int = 0
+
+    def join(self, other: Tally) -> None:
+        """Adds the figures of another pass of the run."""
+        self.states.update(other.states)
+        self.rejects.update(other.rejects)
+        self.rows.update(other.rows)
+        self.epochs += other.epochs
+        self.bytes_written += other.bytes_written
+        for stage, figures in other.stages.items():
+            for name in FIGURES:
+                self.stages[stage][name] += figures[name]
 
     def add_metrics(self, metrics: list[dict[str, Any]]) -> None:
         for item in metrics:
@@ -51,6 +62,8 @@ class EpochCommitter:
         self.records: dict[int, list[dict[str, Any]]] = defaultdict(list)
         self.rejects: dict[int, Counter[str]] = defaultdict(Counter)
         self.waiting = sorted(expected)
+        self.planned: Counter[int] = Counter()  # receipts of planned records
+        self.lacking: Counter[int] = Counter()  # members that their containers name and whose receipts are not in
         self.tally = Tally()
 
     def add(self, batch: pa.Table) -> None:
@@ -62,10 +75,19 @@ class EpochCommitter:
                 )
             self.tally.add_metrics(row["metrics"])
             self.records[row["epoch"]].append(self._ledger_row(row))
-            if row["reject_class"] and (row["failed"] or row["start"] == "parse"):  # else it stands from an earlier run
+            self.lacking[row["epoch"]] += row["members"]
+            if row["parent_id"] and row["start"] == "parse":
+                self.lacking[row["epoch"]] -= 1
+            else:
+                self.planned[row["epoch"]] += 1
+            told = row["failed"] or row["start"] == "parse"  # else it stands from an earlier run
+            if row["reject_class"] and told and not (row["failed"] == "embed" and self._comes_again(row)):
                 self.rejects[row["epoch"]][row["reject_class"]] += 1
-        while self.waiting and len(self.records[self.waiting[0]]) >= self.expected[self.waiting[0]]:
+        while self.waiting and self._is_whole(self.waiting[0]):
             self._commit(self.waiting.pop(0))
+
+    def _is_whole(self, epoch: int) -> bool:
+        return self.planned[epoch] >= self.expected[epoch] and self.lacking[epoch] == 0
 
     def finish(self) -> Tally:
         """The figures of the run. Raises StoreError when an epoch lacks rows, or rows or files came that no epoch published."""
@@ -93,8 +115,14 @@ class EpochCommitter:
         commit_files(self.context.tables, "records", [ledger], txn_version=epoch, metadata=metadata)
         fault_point("epoch.acknowledge:after", str(epoch))
         self.tally.epochs += 1
-        self.tally.states.update(row["state"] for row in records)
+        self.tally.states.update(row["state"] for row in records if not row["parent_id"] and not self._comes_again(row))
         self.tally.rejects.update(self.rejects.pop(epoch, {}))
+
+    def _comes_again(self, row: dict[str, Any]) -> bool:
+        """Whether this run goes on with the record in its second pass, for captions: it counts there."""
+        mark = row.get("caption_mark") or dict(row.get("fingerprints") or ()).get("caption")
+        tried = row.get("failed") == "caption" or "caption_tried" in dict(row.get("fingerprints") or ())
+        return bool(self.context.settings.caption.model) and mark == PENDING and not tried
 
     def _ledger_row(self, row: dict[str, Any]) -> dict[str, Any]:
         context = self.context
@@ -106,7 +134,7 @@ class EpochCommitter:
             "repository": row["repository"],
             "path": row["path"],
             "uri": row["uri"],
-            "parent_id": "",
+            "parent_id": row["parent_id"],
             "media_type": row["media_type"],
             "size": row["size"],
             "change_key": row["change_key"],
@@ -129,10 +157,14 @@ class EpochCommitter:
         prints = self.context.fingerprints
         if row["failed"] == "list":
             return self.kept.get(row["record_id"], {})
-        if row["failed"] == "parse":
-            return {"parse": prints["parse"]}
+        seen = {stage: row[f"{stage}_mark"] for stage in ("observe", "caption") if row[f"{stage}_mark"]}
+        marks = {"parse": prints["parse"], **seen}
+        if row["failed"] in ("parse", "observe"):
+            return marks
+        if row["failed"] == "caption":
+            return {**marks, "caption_tried": prints["caption"], "chunk": prints["chunk"], "embed": prints["embed"]}
         if row["failed"] == "chunk":
-            return {"parse": prints["parse"], "chunk": prints["chunk"]}
+            return {**marks, "chunk": prints["chunk"]}
         if row["failed"] == "embed":
-            return {"parse": prints["parse"], "chunk": prints["chunk"], "embed_tried": prints["embed"]}
-        return {stage: prints[stage] for stage in STAGES}
+            return {**marks, "chunk": prints["chunk"], "embed_tried": prints["embed"]}
+        return {**marks, "chunk": prints["chunk"], "embed": prints["embed"]}

@@ -35,6 +35,7 @@ METRICS = pa.list_(
 WORK = pa.schema(
     [
         ("record_id", S),
+        ("parent_id", S),  # of the record that this one is a member of; "" for a file of a source
         ("epoch", pa.int64()),
         ("start", S),  # first stage to run: parse, chunk or embed
         ("source_id", S),
@@ -51,10 +52,19 @@ WORK = pa.schema(
         ("reject_class", S),  # start parse: known from listing (unreadable …); a later start: what the ledger holds
         ("error", S),
         ("missing", pa.list_(S)),
+        ("stream", S),  # of a streamed file: where the plan of its segments is staged; of a segment: what it is, as JSON; else null
         ("ranges", pa.list_(S)),  # staged page ranges of a long PDF
+        ("observe_mark", S),  # fingerprint of the OCR that its rows hold; "" where there is nothing to read
+        ("caption_mark", S),  # fingerprint of the captions that its rows hold, `pending`, or "" where there is no image
         ("stored", STORED),  # data files that hold the record's rows, when an earlier stage is not run again
     ]
 )
+
+
+# images to be described, by content address, and what became of each
+IMAGES = pa.schema([(name, S) for name in ("key", "uri", "media_type")])
+CAPTIONS = pa.schema([(name, S) for name in ("key", "status", "text", "error", "reject_class", "engine", "engine_version")])
+MARKS = ("observe_mark", "caption_mark")
 
 
 def nested(table: str, drop: tuple[str, ...] = ()) -> pa.DataType:
@@ -65,6 +75,7 @@ def nested(table: str, drop: tuple[str, ...] = ()) -> pa.DataType:
 
 BLOCKS = nested("blocks")
 SYMBOLS = nested("symbols")
+SEEN = pa.list_(pa.struct([("asset_id", S), ("kind", S), ("text", S)]))  # what was observed in images and pages
 TEXTS = pa.list_(pa.struct([("chunk_id", S), ("text_hash", S), ("text", S)]))
 
 
@@ -141,6 +152,15 @@ def receipt_columns(batch: pa.Table, files: list[dict[str, Any]], metrics: list[
     if count:
         old_metrics[0].extend(metrics)
     return with_columns(batch, {"files": pa.array(old_files, FILES), "metrics": pa.array(old_metrics, METRICS)})
+
+
+def replaced(column: pa.ChunkedArray, at: list[int], fresh: pa.Array) -> pa.Array:
+    """The column with the values of `fresh` in the rows `at`."""
+    old = _one_chunk(column, column.type)
+    order = list(range(len(old)))
+    for number, row in enumerate(at):
+        order[row] = len(old) + number
+    return pa.concat_arrays([old, fresh]).take(pa.array(order, pa.int64()))
 
 
 def with_columns(batch: pa.Table, columns: dict[str, pa.Array]) -> pa.Table:

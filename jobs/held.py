@@ -8,6 +8,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from raydex.jobs.context import STAGES
+
+# stages that leave a mark only on records that hold something for them: pages or images to read, images to caption
+WHERE_SEEN = ("observe", "caption")
 HELD = (
     "source_id",
     "repository",
@@ -77,8 +81,10 @@ def index_ledger(ledger: pa.Table, repositories: dict[str, str], fingerprints: d
     own = (pc.field("parent_id").is_null() | (pc.field("parent_id") == "")) & pc.field("source_id").isin(sorted(repositories))
     held = ledger.select([*HELD, "parent_id"]).filter(own)
     done = (pc.field("state") == "indexed") & (pc.field("reject_class").is_null() | (pc.field("reject_class") == ""))
-    for stage in ("parse", "chunk", "embed"):
+    for stage in STAGES:
         mark = pc.map_lookup(held.column("fingerprints"), pa.scalar(stage), "first")
+        if stage in WHERE_SEEN:
+            mark = pc.fill_null(mark, fingerprints[stage])
         held = held.append_column(f"mark_{stage}", mark)
         done &= pc.field(f"mark_{stage}") == fingerprints[stage]
     held = held.append_column("missing_count", pc.fill_null(pc.list_value_length(held.column("missing")), 0))
@@ -102,19 +108,25 @@ def _held_rows(rows: pa.Table) -> dict[str, Held]:
     shared: dict[Any, Any] = {}
     for batch in rows.to_batches(max_chunksize=4_096):
         for row in batch.to_pylist():
-            marks = tuple(sorted(dict(row["fingerprints"] or ()).items()))
-            missing = tuple(row["missing"] or ())
-            found[row["path"]] = Held(
-                path=row["path"],
-                repository=shared.setdefault(row["repository"], row["repository"]),
-                size=row["size"],
-                content_hash=row["content_hash"],
-                media_type=shared.setdefault(row["media_type"], row["media_type"]),
-                cas_uri=row["cas_uri"],
-                state=shared.setdefault(row["state"], row["state"]),
-                missing=shared.setdefault(("missing", missing), missing),
-                fingerprints=shared.setdefault(marks, dict(marks)),
-                attempts=row["attempts"] or 0,
-                reject_class=shared.setdefault(row["reject_class"], row["reject_class"]),
-            )
+            found[row["path"]] = held_of(row, shared)
     return found
+
+
+def held_of(row: dict[str, Any], shared: dict[Any, Any] | None = None) -> Held:
+    """A row of the ledger; `shared` holds the values that recur."""
+    shared = {} if shared is None else shared
+    marks = tuple(sorted(dict(row["fingerprints"] or ()).items()))
+    missing = tuple(row["missing"] or ())
+    return Held(
+        path=row["path"],
+        repository=shared.setdefault(row["repository"], row["repository"]),
+        size=row["size"],
+        content_hash=row["content_hash"],
+        media_type=shared.setdefault(row["media_type"], row["media_type"]),
+        cas_uri=row["cas_uri"],
+        state=shared.setdefault(row["state"], row["state"]),
+        missing=shared.setdefault(("missing", missing), missing),
+        fingerprints=shared.setdefault(marks, dict(marks)),
+        attempts=row["attempts"] or 0,
+        reject_class=shared.setdefault(row["reject_class"], row["reject_class"]),
+    )

@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 
 from raydex.cluster.faults import fault_point
 from raydex.cluster.lake import Generation, Lake, acknowledged_epoch, active_generation, load_ledger, next_epoch
+from raydex.cluster.stage import Stage
 from raydex.configs.settings import Settings
 from raydex.ir.errors import ConfigError
 from raydex.jobs.context import RunContext, stage_fingerprints
@@ -158,7 +159,8 @@ class IndexRun:
             self.lake.clear_dirty()
         tally.rejects.update(unreported_rejects(ledger, generation, plan))
         generation = active_generation(self.lake)
-        summary = summarise(self, plan, tally, generation, finished)
+        left = ledger if stands != "make" else load_ledger(self.lake, ["state", "parent_id"])
+        summary = summarise(self, plan, tally, generation, finished, left)
         record_run(self.lake, self.context, summary, self.began, generation)
         return summary
 
@@ -203,43 +205,90 @@ class IndexRun:
 
     def _run_stages(self, plan: Plan) -> Tally:
         from raydex.cluster.ray_session import ray_session
-        from raydex.cluster.stage import run_stages
-        from raydex.jobs.pipeline import build_stages, start_board
-        from raydex.jobs.progress import ProgressView
+        from raydex.jobs.caption_stage import caption_work, check_captions
+        from raydex.jobs.pipeline import build_stages, caption_stages, may_hold_images, start_board
 
         settings = self.settings
-        work, expected = number_epochs(plan.work, next_epoch(self.lake), settings.run.epoch_records)
-        totals = stage_totals(plan)
-        committer = EpochCommitter(self.context, expected, plan.kept)
+        check_captions(settings)
         clock = time.perf_counter()
+        tally = Tally()
+        first_epoch = next_epoch(self.lake)
         with ray_session(settings.ray.address, settings.ray.cpus, settings.ray.object_store_bytes) as resources:
             self.seconds["ray_start"] = time.perf_counter() - clock
             self.say(
                 f"Ray is up with {resources.get('CPU', 0):g} CPUs and {resources.get('GPU', 0):g} GPUs ({self.seconds['ray_start']:.1f} s)."
             )
             clock = time.perf_counter()
-            work = self._fan_out(work, resources)
-            rows = work_tables(work, min(stage.batch_size for stage in (settings.stages.parse, settings.stages.chunk)))
             board = start_board()
-            view = ProgressView(totals, enabled=self.request.progress)
-            stages = build_stages(self.context, resources, board, len(rows))
-            with view.watching(board):
-                for batch in run_stages(rows, stages):
-                    committer.add(batch)
+            work = plan.work.filter(pc.field("start") != "caption")
+            if work.num_rows:
+                planned = work.num_rows
+                work = self._fan_out(work, resources)
+                more = work.num_rows - planned
+                totals = {name: count + more if name != "observe" else count for name, count in stage_totals(plan).items()}
+                images = may_hold_images(work.column("path").to_pylist())
+                stages = build_stages(self.context, resources, board, len(batches_of(work, settings)), images=images)
+                tally.join(self._pass(work, plan, stages, board, totals))
+            work = caption_work(self.lake, plan.work, first_epoch, bool(settings.caption.model))
+            if work.num_rows:
+                captions = self._captions(work, resources)
+                stages = caption_stages(self.context, resources, board, len(batches_of(work, settings)), captions)
+                count = work.num_rows
+                tally.join(self._pass(work, plan, stages, board, {"parse": 0, "caption": count, "chunk": count, "embed": count}))
         self.seconds["stages"] = time.perf_counter() - clock
-        self.measured = view.measured
+        return tally
+
+    def _pass(self, work: pa.Table, plan: Plan, stages: tuple[Stage, ...], board: Any, totals: dict[str, int]) -> Tally:
+        """The work through the stages, its receipts committed epoch by epoch."""
+        from raydex.cluster.stage import run_stages
+        from raydex.jobs.progress import ProgressView
+
+        work, expected = number_epochs(work, next_epoch(self.lake), self.settings.run.epoch_records)
+        committer = EpochCommitter(self.context, expected, plan.kept)
+        view = ProgressView(totals, enabled=self.request.progress, tell=self.lake.write_progress)
+        with view.watching(board):
+            for batch in run_stages(batches_of(work, self.settings), stages):
+                committer.add(batch)
+        for stage, figures in view.measured.items():
+            self.measured.setdefault(stage, figures)
         return committer.finish()
 
+    def _captions(self, work: pa.Table, resources: dict[str, float]) -> Any:
+        """A reference to the captions of all images of these records; None when no model is configured."""
+        if not self.settings.caption.model:
+            return None
+        import ray
+
+        from raydex.jobs.caption_models import caption_all
+        from raydex.jobs.caption_stage import images_of
+        from raydex.jobs.flow import CAPTIONS
+
+        clock = time.perf_counter()
+        images = images_of(self.context, work)
+        self.say(f"{images.num_rows} different images of {work.num_rows} records are to be described by {self.settings.caption.model}.")
+        made = list(caption_all(images, self.context, resources))
+        self.seconds["captions"] = time.perf_counter() - clock
+        return ray.put(pa.concat_tables([CAPTIONS.empty_table(), *made]))
+
     def _fan_out(self, work: pa.Table, resources: dict[str, float]) -> pa.Table:
-        """Page ranges of long PDFs first, over all workers: one 2,000-page file must not hold the whole run up."""
+        """Page ranges of long PDFs first, over all workers: one 2,000-page file must not hold the whole run up. Large files of records
+        become segments for the same reason, and so that nothing ever holds one whole."""
         from raydex.jobs.pdf_ranges import find_long_pdfs, parse_ranges
+        from raydex.jobs.streams import cut_streams, find_streams, with_segments
 
         rows = find_long_pdfs(work, self.settings.run.pdf_fan_out_pages, self.settings.limits.input_bytes)
+        large = find_streams(work, self.settings.run.stream_bytes)
+        cpus = max(min(self.settings.stages.parse.cpus, resources.get("CPU", 1) / 2), 0.01)
+        workers = max(1, int(resources.get("CPU", 1) / cpus) - 1)
+        if large:
+            clock = time.perf_counter()
+            count = work.num_rows
+            work = with_segments(work, cut_streams(self.context, large, cpus, min(workers, len(large))))
+            self.seconds["cuts"] = time.perf_counter() - clock
+            self.say(f"{len(large)} large files are read as {work.num_rows - count} segments ({self.seconds['cuts']:.1f} s).")
         if not rows:
             return work
         clock = time.perf_counter()
-        cpus = max(min(self.settings.stages.parse.cpus, resources.get("CPU", 1) / 2), 0.01)
-        workers = max(1, int(resources.get("CPU", 1) / cpus) - 1)
         ranges = parse_ranges(self.context, rows, cpus, workers)
         work = set_column(work, "ranges", [ranges.get(record, []) for record in work.column("record_id").to_pylist()])
         self.seconds["page_ranges"] = time.perf_counter() - clock
@@ -270,6 +319,11 @@ def open_specs(request: IndexRequest) -> list[Source]:
     return opened
 
 
+def batches_of(work: pa.Table, settings: Settings) -> list[pa.Table]:
+    stages = settings.stages
+    return work_tables(work, min(stage.batch_size for stage in (stages.parse, stages.observe, stages.chunk)))
+
+
 def unreported_rejects(ledger: pa.Table, generation: Generation | None, plan: Plan) -> Counter[str]:
     """Rejects by class that runs left behind which never came to their end: this one reports them. `ledger` as it was at the start."""
     late = (pc.field("epoch") > (generation.epoch if generation else 0)) & (pc.field("reject_class") != "")
@@ -280,10 +334,10 @@ def unreported_rejects(ledger: pa.Table, generation: Generation | None, plan: Pl
 
 
 def stage_totals(plan: Plan) -> dict[str, int]:
-    """Records that each stage will get at most."""
+    """Records that each stage will get at most in the first pass."""
     parse = plan.starts["parse"]
     chunk = parse + plan.starts["chunk"]
-    return {"parse": parse, "chunk": chunk, "embed": plan.work.num_rows}
+    return {"parse": parse, "observe": 0, "chunk": chunk, "embed": plan.work.num_rows - plan.starts["caption"]}
 
 
 def plan_line(plan: Plan, seconds: float) -> str:

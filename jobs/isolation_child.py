@@ -27,6 +27,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from importlib import import_module
 from typing import Any, NoReturn
 
@@ -39,16 +40,14 @@ OWNER_CHECK_MS = 2_000
 OPEN_FILES = 256
 TEMPORARY_BYTES = 2_000_000_000
 CPU_GRACE = 10
-# pyarrow imports it at the first conversion where it is installed: a second and 100 MB that no parser needs
-KEPT_OUT = ("pandas",)
 
 
 def main() -> None:
-    """`isolation_child CONTROL_FD`: the nursery's loop, until its owner is gone."""
+    """`isolation_child CONTROL_FD [PACKAGE…]`: the nursery's loop, until its owner is gone; packages named cannot be imported."""
     control = socket.socket(fileno=int(sys.argv[1]))
     owner = os.getppid()
     network = leave_network()
-    sys.meta_path.insert(0, _KeepOut())
+    sys.meta_path.insert(0, _KeepOut(frozenset(sys.argv[2:])))
     prctl(PR_SET_CHILD_SUBREAPER, 1)
     home = tempfile.mkdtemp(prefix="raydex-parse-")
     try:
@@ -60,11 +59,13 @@ def main() -> None:
 
 
 class _KeepOut:
-    """An import hook that hides the packages of KEPT_OUT."""
+    """An import hook that hides packages."""
 
-    @staticmethod
-    def find_spec(name: str, path: object = None, target: object = None) -> None:
-        if name in KEPT_OUT:
+    def __init__(self, names: frozenset[str]) -> None:
+        self.names = names
+
+    def find_spec(self, name: str, path: object = None, target: object = None) -> None:
+        if name in self.names:
             raise ModuleNotFoundError(f"{name} is kept out of parser processes", name=name)
 
 
@@ -176,7 +177,7 @@ def _be_child(channel: socket.socket, order: dict[str, Any], folder: str) -> NoR
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         resource.setrlimit(resource.RLIMIT_NOFILE, (OPEN_FILES, OPEN_FILES))
         resource.setrlimit(resource.RLIMIT_FSIZE, (TEMPORARY_BYTES, TEMPORARY_BYTES))
-        serve(channel, order["target"], order["documents"], folder)
+        serve(channel, order["target"], order["documents"], folder, watched=order["watched"])
         code = 0
     finally:
         try:
@@ -198,23 +199,29 @@ def _where(error: BaseException) -> str:
     return f"{type(error).__name__} at {place}"
 
 
-def serve(channel: socket.socket, target: str, documents: int, folder: str) -> None:
-    """Parses what the socket asks for, one document after the other, at most `documents`."""
+def serve(channel: socket.socket, target: str, documents: int, folder: str, *, watched: bool = False) -> None:
+    """Parses what the socket asks for, one document after the other, at most `documents`. `watched`: the owner bounds the memory."""
+    from dataclasses import replace
+
     from raydex.cluster.faults import fault_point
 
     module, _, function = target.partition(":")
     parse: Callable[[Any], Any] = getattr(import_module(module), function)
     state = _state()
     for served, (request, stamp) in enumerate(_requests(channel), 1):
-        _limit(request.limits)
+        _limit(request.limits, watched)
         started = time.perf_counter()
         try:
             fault_point("parse", request.path)
-            reply = encode_reply(parse(request), stamp, started)
+            parsed = parse(replace(request, emit=partial(_send_member, channel)))
+            for member in parsed.members:
+                _send_member(channel, member)
+            for asset_id, data in parsed.blobs.items():
+                _send_reply(channel, {"part": "asset", "asset_id": asset_id}, [memoryview(data)])
+            head, batches = encode_reply(parsed, stamp, started)
         except MemoryError:
             _send_failure(channel, "memory", "", "the address space is full")
             return
-        head, batches = reply
         left = _left_behind(state, folder)
         head["last"] = left or ("documents" if served >= documents else "")
         _send_reply(channel, head, batches)
@@ -253,36 +260,29 @@ def _receive(channel: socket.socket, size: int) -> bytes | None:
 
 
 def encode_reply(parsed: Any, stamp: Any, started: float) -> tuple[dict[str, Any], list[Any]]:
-    """ParsedFile → JSON head and one serialised record batch a table; files inside the file carry their own ids."""
-    from dataclasses import replace
-
-    import pyarrow as pa
-
+    """ParsedFile → JSON head and one serialised record batch a table."""
     from raydex.ir.rows import parse_tables
 
-    tables: dict[str, list[pa.Table]] = {}
-    waiting = [parsed]
     ms = (time.perf_counter() - started) * 1000
-    while waiting:
-        one = waiting.pop()
-        own = replace(stamp, record_id=one.record_id, content_hash=one.content_hash)
-        for name, table in parse_tables(one, own, ms if one is parsed else 0.0).items():
-            tables.setdefault(name, []).append(table)
-        waiting.extend(reversed(one.children))
     listed = []
     buffers = []
-    for name, parts in tables.items():
-        for part in parts:
-            for batch in part.to_batches():
-                buffer = batch.serialize()
-                listed.append([name, buffer.size])
-                buffers.append(buffer)
+    for name, table in parse_tables(parsed, stamp, ms).items():
+        for batch in table.to_batches():
+            buffer = batch.serialize()
+            listed.append([name, buffer.size])
+            buffers.append(buffer)
     return {"ms": ms, "tables": listed}, buffers
+
+
+def _send_member(channel: socket.socket, member: Any) -> None:
+    """A frame of its own, before the reply and as soon as there is one: neither side has all members at once."""
+    about = {name: getattr(member, name) for name in ("step", "name", "media_type", "inside", "reject_class", "error")}
+    _send_reply(channel, {"part": "member", **about}, [memoryview(member.data)])
 
 
 def _send_reply(channel: socket.socket, head: dict[str, Any], buffers: list[Any]) -> None:
     text = json.dumps(head).encode()
-    parts = [REPLY.pack(len(text), sum(buffer.size for buffer in buffers)) + text, *buffers]
+    parts = [REPLY.pack(len(text), sum(memoryview(buffer).nbytes for buffer in buffers)) + text, *buffers]
     for at in range(0, len(parts), 512):  # the kernel takes at most 1,024 parts a call
         _send_all(channel, parts[at : at + 512])
 
@@ -301,11 +301,12 @@ def _send_failure(channel: socket.socket, reject_class: str, where: str, message
     _send_reply(channel, {"failed": reject_class, "error": error, "last": reject_class, "ms": 0.0, "tables": []}, [])
 
 
-def _limit(limits: Any) -> None:
-    """Address space as asked; processor time as a second net below the owner's clock."""
-    hard = resource.getrlimit(resource.RLIMIT_AS)[1]
-    room = limits.memory_bytes if hard == resource.RLIM_INFINITY else min(limits.memory_bytes, hard)
-    resource.setrlimit(resource.RLIMIT_AS, (room, hard))
+def _limit(limits: Any, watched: bool) -> None:
+    """Address space as asked, unless the owner watches; processor time as a second net below the owner's clock."""
+    if not watched:
+        hard = resource.getrlimit(resource.RLIMIT_AS)[1]
+        room = limits.memory_bytes if hard == resource.RLIM_INFINITY else min(limits.memory_bytes, hard)
+        resource.setrlimit(resource.RLIMIT_AS, (room, hard))
     spent = time.process_time()
     hard = resource.getrlimit(resource.RLIMIT_CPU)[1]
     resource.setrlimit(resource.RLIMIT_CPU, (int(spent + limits.seconds) + CPU_GRACE, hard))

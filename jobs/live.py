@@ -10,13 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from raydex.cluster.delta import DataFile, read_delta, rewrite_table, scan_delta
-from raydex.cluster.lake import Lake
+from raydex.cluster.lake import Lake, load_ledger
 from raydex.ir.tables import RECORD_TABLES, TABLES
 
 KEYS = ["record_id", "content_hash", "fingerprint", "epoch"]
@@ -108,13 +109,44 @@ def sweep_unacknowledged(lake: Lake, acknowledged: int) -> Swept:
     return Swept(removed, written)
 
 
+def stray_members(lake: Lake, deleted: set[str]) -> set[str]:
+    """Members whose container is gone or rejected, has other content by now (a member's `change_key` is its container's), or was parsed
+    anew by another fingerprint."""
+    columns = ["record_id", "parent_id", "change_key", "content_hash", "fingerprints", "state"]
+    ledger = load_ledger(lake, columns)
+    rows = ledger.filter(pc.field("parent_id") != "").to_pylist()
+    if not rows:
+        return set()
+    parents = {row["parent_id"] for row in rows}
+    known = ledger.filter(pc.field("record_id").isin(sorted(parents))).to_pylist()
+    lost = {row["record_id"] for row in known if row["state"] == "rejected"}
+    holds = {row["record_id"]: (row["content_hash"], _parse_mark(row)) for row in known if row["record_id"] not in deleted | lost}
+    stray: set[str] = set()
+    while True:
+        more = {
+            row["record_id"]
+            for row in rows
+            if row["record_id"] not in stray
+            and (row["parent_id"] in stray or holds.get(row["parent_id"]) != (row["change_key"], _parse_mark(row)))
+        }
+        if not more:
+            return stray
+        stray |= more
+
+
+def _parse_mark(row: dict[str, Any]) -> str | None:
+    return dict(row["fingerprints"] or ()).get("parse")
+
+
 def sweep_ledger(lake: Lake, deleted: set[str]) -> int:
-    """One row a record: the latest epoch's, and none for deleted records. Returns rows removed."""
+    """One row a record: the latest epoch's, and none for deleted records and for members of what a file no longer is. Returns rows
+    removed."""
     keys = read_delta(lake.tables, "records", columns=["record_id", "epoch"])
     if keys.num_rows == 0:
         return 0
     latest = keys.group_by("record_id").aggregate([("epoch", "max")])
     top = dict(zip(latest.column("record_id").to_pylist(), latest.column("epoch_max").to_pylist()))
+    deleted = deleted | stray_members(lake, deleted)
 
     def keep(part: pa.Table) -> np.ndarray:
         pairs = zip(part.column("record_id").to_pylist(), part.column("epoch").to_pylist())

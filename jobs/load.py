@@ -22,6 +22,7 @@ from raydex.ir.errors import StoreError
 from raydex.ir.locator import Locator
 from raydex.jobs.chunk_places import ChunkPlaces
 from raydex.jobs.context import RunContext
+from raydex.jobs.source_types import source_type_of
 from raydex.jobs.stopwatch import Stopwatch
 
 if TYPE_CHECKING:
@@ -176,7 +177,7 @@ def vector_rows(lake: Lake, generation: Generation, since: int) -> Iterator[pa.T
             files.append(((bounds or (since, since))[1], file))
     if not files:
         return
-    heads = dict(_rows(lake, "documents", versions, ["record_id", "title"]))
+    heads = {record: (title, parser) for record, title, parser in _rows(lake, "documents", versions, ["record_id", "title", "parser"])}
     about = {record: (path, media) for record, path, media in _rows(lake, "records", versions, ["record_id", "path", "media_type"])}
     places = ChunkPlaces(lake, versions.get("chunks"))
     where = (pc.field("epoch") > since) & (pc.field("fingerprint") == generation.fingerprints["embed"])
@@ -229,8 +230,9 @@ def _rows(lake: Lake, name: str, versions: dict[str, int], columns: list[str]) -
         yield from zip(*[table.column(column).to_pylist() for column in columns], strict=True)
 
 
-def _vector_row(chunk: dict[str, Any], vector: Any, heads: dict[str, str], about: dict[str, tuple[str, str]]) -> dict[str, Any]:
+def _vector_row(chunk: dict[str, Any], vector: Any, heads: dict[str, tuple[str, str]], about: dict[str, tuple[str, str]]) -> dict[str, Any]:
     path, media_type = about[chunk["record_id"]]
+    title, parser = heads.get(chunk["record_id"], ("", ""))
     places = [Locator.parse(item) for item in chunk["locators"] or ()]
     page = next((place.page for place in places if place.page is not None), 0)
     section = chunk["section_path"] or []
@@ -245,7 +247,7 @@ def _vector_row(chunk: dict[str, Any], vector: Any, heads: dict[str, str], about
     return {
         "id": chunk["chunk_id"],
         "doc_id": chunk["record_id"],
-        "doc_name": heads.get(chunk["record_id"]) or path,
+        "doc_name": title or path,
         "content": chunk["content"],
         "section_title": section[-1] if section else chunk["title"],
         "section_path": section,
@@ -254,7 +256,7 @@ def _vector_row(chunk: dict[str, Any], vector: Any, heads: dict[str, str], about
         "version": "",
         "semantic_id": "",
         "block_type": chunk["kind"],
-        "source_type": media_type,
+        "source_type": source_type_of(media_type, parser),
         "metadata_json": orjson.dumps({key: value for key, value in metadata.items() if value}).decode(),
         "embedding": vector,
         "created_at": 0,

@@ -30,6 +30,8 @@ START_SECONDS = 120.0
 END_SECONDS = 30.0
 TRANSFER_SECONDS = 30.0
 TAIL_BYTES = 4096
+WATCH_SECONDS = 0.05
+PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 # what native libraries print before they abort for want of memory
 MEMORY_MARKS = (b"bad_alloc", b"memory allocation of", b"out of memory", b"Out of memory", b"Cannot allocate memory", b"MemoryError")
 # the environment of a child: no credentials
@@ -47,6 +49,21 @@ SET_VARIABLES = {
 }
 
 
+@dataclass(frozen=True, slots=True)
+class ChildKind:
+    """What a nursery's children are. `resident_bytes`: the owner watches the memory that a child holds and kills it above that, for
+    libraries that cannot even start under a limit of address space; 0 keeps that limit. `variables` are added to the environment,
+    `kept_out` names packages that the children cannot import."""
+
+    resident_bytes: int = 0
+    variables: tuple[tuple[str, str], ...] = ()
+    # pyarrow imports it at the first conversion where it is installed: a second and 100 MB that none of our parsers needs
+    kept_out: tuple[str, ...] = ("pandas",)
+
+
+OWN_PARSERS = ChildKind()
+
+
 @dataclass(slots=True)
 class Failure:
     """How a child ended instead of answering."""
@@ -58,18 +75,20 @@ class Failure:
 class Nursery:
     """The process that forks children; the owner's side of its control socket."""
 
-    def __init__(self) -> None:
+    def __init__(self, kind: ChildKind = OWN_PARSERS) -> None:
+        self.kind = kind
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         output, their_output = os.pipe()
         os.set_blocking(output, False)
-        command = [sys.executable, "-P", "-X", "faulthandler", "-m", "raydex.jobs.isolation_child", str(theirs.fileno())]
+        command = [sys.executable, "-P", "-X", "faulthandler", "-m", "raydex.jobs.isolation_child"]
+        command += [str(theirs.fileno()), *kind.kept_out]
         self.process = subprocess.Popen(
             command,
             stdin=subprocess.DEVNULL,
             stdout=their_output,
             stderr=their_output,
             pass_fds=[theirs.fileno()],
-            env=_environment(),
+            env={**_environment(), **dict(kind.variables)},
             start_new_session=True,
         )
         theirs.close()
@@ -155,13 +174,16 @@ class Lease:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
         self.nursery = nursery
         nursery.tail = b""
-        sent = nursery.order({"do": "spawn", **order}, [theirs.fileno()])
+        self._most = nursery.kind.resident_bytes
+        sent = nursery.order({"do": "spawn", "watched": self._most > 0, **order}, [theirs.fileno()])
         theirs.close()
         self.ended = False
         self.status: int | None = None
         self.channel = ours
         ours.setblocking(False)
-        if not sent or "spawned" not in nursery.hear(START_SECONDS):
+        heard = nursery.hear(START_SECONDS) if sent else {}
+        self._pid = int(heard.get("spawned", 0))
+        if not self._pid:
             ours.close()
             raise StoreError("no parser process could be forked", remedy="Check the limits on processes and memory of this machine")
         self.asked = 0
@@ -183,7 +205,7 @@ class Lease:
         self._out.extend(frames)
 
     def answer(self, seconds: float) -> tuple[bytes, memoryview] | Failure:
-        """Head and record batches of the next reply, or how the child ended. A document's clock starts with its predecessor's reply."""
+        """Head and body of the next frame, or how the child ended. A document's clock starts with the frame before."""
         deadline = self._begun + seconds
         receiving = False
         while True:
@@ -194,7 +216,6 @@ class Lease:
                 return Failure("crash", "the reply of the parser process is not understood")
             if reply is not None:
                 self._begun = time.monotonic()
-                self.asked -= 1
                 return reply
             if self.ended:
                 return self._cause()
@@ -205,10 +226,17 @@ class Lease:
             if now >= deadline:
                 return Failure("timeout", f"no result after {seconds:g} s (limits.seconds)")
             self._poll.modify(self.channel, select.POLLIN | (select.POLLOUT if self._out else 0))
-            ready = {fd for fd, _ in self._poll.poll((deadline - now) * 1000 + 1)}
+            if self._most and _resident_bytes(self._pid) > self._most:
+                return Failure("memory", f"the parser process held more than {self._most} bytes of memory")
+            patience = min(deadline - now, WATCH_SECONDS) if self._most else deadline - now
+            ready = {fd for fd, _ in self._poll.poll(patience * 1000 + 1)}
             self.nursery.drain()
             if self.nursery.control.fileno() in ready:
                 self._read_control()
+
+    def settle(self) -> None:
+        """The oldest question has had its last answer."""
+        self.asked -= 1
 
     def _write(self) -> None:
         while self._out and not self.ended:
@@ -296,6 +324,15 @@ class Lease:
     def close(self) -> None:
         self.channel.close()
         self._finish()
+
+
+def _resident_bytes(pid: int) -> int:
+    """0 for a process that is gone."""
+    try:
+        with open(f"/proc/{pid}/statm") as file:
+            return int(file.read().split()[1]) * PAGE_BYTES
+    except (FileNotFoundError, ProcessLookupError):
+        return 0
 
 
 def _environment() -> dict[str, str]:

@@ -118,12 +118,12 @@ def change_key(info: dict[str, Any]) -> str:
     return ""
 
 
-def read_object(uri: str) -> bytes:
-    """The bytes there. Raises OSError."""
+def read_object(uri: str, start: int | None = None, end: int | None = None) -> bytes:
+    """The bytes there, or a range of them. Raises OSError."""
     scheme = uri.partition("://")[0]
     system, path = _open(_plain(uri))
     try:
-        data: bytes = system.cat_file(path)
+        data: bytes = system.cat_file(path, start=start, end=end)
     except _errors(scheme) as error:
         raise error if isinstance(error, OSError) else OSError(_reason(error)) from error
     return data

@@ -10,15 +10,20 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
+import orjson
+
+from raydex.ir.file_range import FileRange, split_range
 from raydex.ir.locator import Locator
 from raydex.ir.rows import Stamp
 from raydex.jobs.reading import Reader
 from raydex.kernels.decode import decode_as
+from raydex.kernels.excerpt import MAIL, OUTLOOK, Excerpts, has_text
 from raydex.kernels.limits import Limits
 from raydex.kernels.request import ParseRequest
 
 PDF = "application/pdf"
 PAGES_READ = 20
+NEIGHBOURS = 2  # pages before and after one, which tell its running head from its blocks
 GAP = "\n…\n"
 
 Row = dict[str, Any]
@@ -31,6 +36,7 @@ class Originals:
     def __init__(self, reader: Reader) -> None:
         self.reader = reader
         self._last: tuple[str, bytes | None] = ("", None)
+        self._excerpts: tuple[str, Excerpts | None] = ("", None)
 
     def data(self, record: Row) -> bytes | None:
         """The bytes that were indexed; None when nobody has them any more."""
@@ -62,18 +68,37 @@ class Originals:
             return None
         if record["media_type"] == PDF:
             found = self._boxes(record, data, places)
+        elif not any(has_text(place, record["media_type"]) for place in places):
+            return None
+        elif record["media_type"] in (MAIL, OUTLOOK):
+            excerpts = self._mail(record, data)
+            found = [excerpts.at(place) for place in places]
         else:
-            text = self.text(record) if any(place.char or place.line for place in places) else None
-            found = [] if text is None else [place.slice_text(text) for place in places]
+            text = self.text(record)
+            part = range_of(record)
+            inner = [part.inside(place) for place in places] if part is not None else places
+            found = [] if text is None else [place.slice_text(text) for place in inner]
         return GAP.join(part for part in found if part) or None
+
+    def _mail(self, record: Row, data: bytes) -> Excerpts:
+        key, excerpts = self._excerpts
+        if key != record["record_id"] or excerpts is None:
+            heads = self.reader.by_ids("documents", "record_id", [record["record_id"]], ["record_id", "metadata"])
+            excerpts = Excerpts(data, record["media_type"], inside=mail_inside(heads.get(record["record_id"], {}).get("metadata")))
+            self._excerpts = (record["record_id"], excerpts)
+        return excerpts
 
     def _boxes(self, record: Row, data: bytes, places: Sequence[Locator]) -> list[str | None]:
         pages = sorted({place.page for place in places if place.page is not None})
-        blocks = [block for page in pages[:PAGES_READ] for block in self._read_pages(record, data, page, page)]
+        blocks = []
+        for page in pages[:PAGES_READ]:
+            beside = NEIGHBOURS if any(place.bbox for place in places if place.page == page) else 0
+            near = self._read_pages(record, data, max(1, page - beside), page + beside)
+            blocks += [(at, text) for at, text in near if at.page == page]
         return ["\n\n".join(text for at, text in blocks if _stands_in(at, place)) for place in places]
 
     def _read_pages(self, record: Row, data: bytes, first: int, last: int) -> list[Placed]:
-        """(place, text) of each block of a page range."""
+        """(place, text) of each block of a page range that has text: an image has none."""
         from raydex.jobs.isolation import ParseChild
 
         request = ParseRequest(
@@ -83,7 +108,17 @@ class Originals:
         with ParseChild() as child:
             tables = child.parse(request, stamp).tables
         rows = tables["blocks"].select(["locator", "text"]).to_pylist() if "blocks" in tables else []
-        return [(Locator.parse(row["locator"]), row["text"]) for row in rows]
+        return [(Locator.parse(row["locator"]), row["text"]) for row in rows if row["text"]]
+
+
+def mail_inside(metadata: str | None) -> str:
+    """Where in an Outlook file the message lies that a row of `documents` with this metadata is of."""
+    return str(orjson.loads(metadata).get("inside", "")) if metadata else ""
+
+
+def range_of(record: Row) -> FileRange | None:
+    """The range of its file that a segment is; None for a record that is a file or has bytes of its own."""
+    return split_range(record.get("cas_uri") or "")[1] or (None if record.get("cas_uri") else split_range(record.get("uri") or "")[1])
 
 
 def _stands_in(block: Locator, place: Locator) -> bool:

@@ -1,4 +1,7 @@
-"""`raydex path FROM TO`: shortest paths over code relations in the graph store, each step with its evidence re-read."""
+"""`raydex path FROM TO`: shortest paths over code relations in the graph store, each step with its evidence re-read.
+
+From or to a person or a mail, those of mails count too: who sent what to whom, and what answers what.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +17,8 @@ from raydex.jobs.show import edge_around
 
 NODE_COLUMNS = ["node_id", "kind", "name", "qualified_name", "path", "repository"]
 SHOWN = 3
+RECORD_KINDS = ("file", "document", "email", "ticket")
+MAIL_RELATIONS = ("SENT", "RECEIVED", "CC", "REPLY_TO")
 
 
 def find_path(root: Path, source: str, target: str, max_hops: int, limit: int = SHOWN) -> dict[str, Any]:
@@ -29,7 +34,7 @@ def find_path(root: Path, source: str, target: str, max_hops: int, limit: int = 
     if cursor is None:
         raise ConfigError("this generation has no graph", place=str(root), remedy="Index with run.project and run.load_graph on")
     start, end = resolve(reader, source), resolve(reader, target)
-    relations = [name for name, kind in EDGE_KINDS.items() if kind.code]
+    relations = relations_between(start["kind"], end["kind"])
     directed = True
     with open_graph(reader.lake.root / cursor["path"]) as graph:
         found = graph.paths(start["node_id"], end["node_id"], max_hops, relations, limit=limit)
@@ -40,16 +45,25 @@ def find_path(root: Path, source: str, target: str, max_hops: int, limit: int = 
     return {"from": start, "to": end, "max_hops": max_hops, "generation": reader.generation.number, "directed": directed, "paths": paths}
 
 
+def relations_between(*kinds: str) -> list[str]:
+    """Relations of code; of mails too where an end is a person or a mail."""
+    mails = any(kind in ("person", "email") for kind in kinds)
+    return [name for name, kind in EDGE_KINDS.items() if kind.code or (mails and name in MAIL_RELATIONS)]
+
+
 def resolve(reader: Reader, text: str) -> dict[str, Any]:
     """A node by id, then by qualified name, by name, by path or by the end of a path; exactly one must fit."""
-    is_file = pc.field("kind").isin(["file", "document"])
+    is_file = pc.field("kind").isin(RECORD_KINDS)
     ways = {column: pc.field(column) == text for column in ("node_id", "qualified_name", "name")}
+    if "@" in text:
+        # an address is told by its letters, whatever their case
+        ways["qualified_name"] |= (pc.field("kind") == "person") & (pc.field("qualified_name") == text.strip().lower())
     ways["path"] = (pc.field("path") == text) & is_file
     ways["end of path"] = pc.ends_with(pc.field("path"), f"/{text}") & is_file
     for column, where in ways.items():
         rows = reader.rows("nodes", columns=NODE_COLUMNS, where=where).to_pylist()
         if len(rows) > 1 and column == "qualified_name":
-            rows = [row for row in rows if row["kind"] not in ("file", "document")] or rows
+            rows = [row for row in rows if row["kind"] not in RECORD_KINDS] or rows
         if len(rows) == 1:
             return _node(rows[0])
         if rows:

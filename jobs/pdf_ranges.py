@@ -29,7 +29,8 @@ PAGE_BYTES = 500  # no page of a real PDF takes less
 HEAD = 1_024
 IDENTITY = ("record_id", "path", "uri", "repository", "content_hash")
 RANGES = pa.schema([*((name, pa.string()) for name in IDENTITY), ("first", pa.int64()), ("last", pa.int64())])
-PARTS = pa.schema([("record_id", pa.string()), ("first", pa.int64()), ("part", pa.string())])
+PARTS = RANGES.append(pa.field("part", pa.string()))
+PDF = "application/pdf"
 
 
 def find_long_pdfs(work: pa.Table, pages: int, most_bytes: int) -> list[dict[str, Any]]:
@@ -59,7 +60,14 @@ def _head(uri: str) -> bytes:
 
 
 def parse_ranges(context: RunContext, rows: list[dict[str, Any]], cpus: float, workers: int) -> dict[str, list[str]]:
-    """record_id → files of its parsed ranges, for every row that has at least `run.pdf_fan_out_pages` pages."""
+    """record_id → files of its parsed ranges, for every row that has at least `run.pdf_fan_out_pages` pages; beside them what OCR read
+    (`jobs/range_reading`), where an engine is configured."""
+    from raydex.jobs.range_reading import ReadWorker
+
+    settings = context.settings
+    observe = settings.stages.observe
+    most = max(1, workers - 1) if not observe.gpus else max(1, observe.workers)
+    reading = Stage("read", ReadWorker, (context,), (*IDENTITY, "part"), (), cpus=cpus, gpus=observe.gpus, batch_size=1, workers=(1, most))
     table = pa.Table.from_pydict({name: [row[name] for row in rows] for name in IDENTITY})
     blocks = [table.slice(at, 1) for at in range(table.num_rows)]
     stages = (
@@ -69,7 +77,7 @@ def parse_ranges(context: RunContext, rows: list[dict[str, Any]], cpus: float, w
         ),
     )
     parts: dict[str, dict[int, str]] = {}
-    for batch in run_stages(blocks, stages):
+    for batch in run_stages(blocks, stages if settings.ocr.engine == "none" else (*stages, reading)):
         for row in batch.to_pylist():
             parts.setdefault(row["record_id"], {})[row["first"]] = row["part"]
     return {record: [found[first] for first in sorted(found)] for record, found in parts.items()}
@@ -80,7 +88,7 @@ def _request(context: RunContext, row: dict[str, Any], data: bytes, pages: tuple
         record_id=row["record_id"],
         content_hash=row["content_hash"],
         path=row["path"],
-        media_type="application/pdf",
+        media_type=PDF,
         data=data,
         workspace=context.workspace,
         repository=row["repository"],
@@ -136,24 +144,26 @@ class RangeWorker:
             rejects = reply["rejects"].select(["class", "error", "attempts"]).to_pylist() if "rejects" in reply else []
             part = {"metadata": orjson.loads(head["metadata"]) if head else None, "rejects": rejects, "range": [row["first"], row["last"]]}
             file.write_bytes(orjson.dumps(part))
-            out.append({"record_id": row["record_id"], "first": row["first"], "part": str(file)})
+            out.append({**row, "part": str(file)})
         return pa.Table.from_pylist(out, schema=PARTS)
 
 
 def join_ranges(request: ParseRequest, files: list[str]) -> ParsedFile:
     """The parsed document, from the staged files of its ranges; a ParsedFile with a reject when no range could be parsed."""
-    parts = []
-    for name in files:
-        item = orjson.loads(Path(name).read_bytes())
-        part = ParsedFile(request.record_id, request.content_hash, request.path, request.media_type)
-        if item["metadata"] is not None:
-            part.document = Document(request.record_id, "", request.media_type, "", "", metadata=item["metadata"])
-        for reject in item["rejects"]:
-            pages = "pages {}-{}".format(*item["range"])
-            part.add_reject("parse", reject["class"], f"{pages}: {reject['error']}", reject["attempts"], where=pages)
-            part.add_event("parse", "error", reject["class"], f"{pages}: {reject['error']}")
-        parts.append(part)
     try:
-        return merge_ranges(request, parts)
+        return merge_ranges(request, [read_part(request, name) for name in files])
     except InputError as error:
         return rejected(request, error.reject_class, str(error))
+
+
+def read_part(request: ParseRequest, name: str) -> ParsedFile:
+    """One range, from its staged file: raw pages under the document's metadata, or the reject that says why there are none."""
+    item = orjson.loads(Path(name).read_bytes())
+    part = ParsedFile(request.record_id, request.content_hash, request.path, request.media_type)
+    if item["metadata"] is not None:
+        part.document = Document(request.record_id, "", request.media_type, "", "", metadata=item["metadata"])
+    for reject in item["rejects"]:
+        pages = "pages {}-{}".format(*item["range"])
+        part.add_reject("parse", reject["class"], f"{pages}: {reject['error']}", reject["attempts"], where=pages)
+        part.add_event("parse", "error", reject["class"], f"{pages}: {reject['error']}")
+    return part

@@ -6,39 +6,66 @@ starts with one actor and grows into what the stages before it leave free, since
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from raydex.cluster.stage import Stage
-from raydex.configs.settings import StageSettings
+from raydex.configs.settings import OcrSettings, StageSettings
 from raydex.ir.errors import ConfigError
-from raydex.jobs import chunk_stage, embed_stage, parse_stage
+from raydex.jobs import caption_stage, chunk_stage, embed_stage, observe_stage, parse_stage
 from raydex.jobs.context import RunContext
 from raydex.jobs.known_vectors import write_known
+from raydex.jobs.observe import NONE
+from raydex.kernels.layout import LAYOUT_ENGINES
+from raydex.kernels.media_types import EXTENSIONS
+from raydex.kernels.ocr import OCR_ENGINES
+
+# types that never wait for OCR; all others may
+TEXT_ONLY = frozenset(media for media in EXTENSIONS.values() if media.startswith("text/")) - {"text/html", "text/markdown"}
 
 
-def build_stages(context: RunContext, resources: dict[str, float], board: Any, batches: int) -> tuple[Stage, ...]:
-    """Parse → chunk → embed. Raises ConfigError when a worker of each does not fit into the cluster, or device and GPUs disagree."""
+def build_stages(context: RunContext, resources: dict[str, float], board: Any, batches: int, *, images: bool = True) -> tuple[Stage, ...]:
+    """Parse → observe → chunk → embed. `images`: some files may hold pages or pictures to be read, so that parsing leaves half of the CPUs
+    to OCR. Raises ConfigError when a worker of each does not fit into the cluster, an engine is not there, or device and GPUs
+    disagree."""
     settings = context.settings.stages
-    check_device(context.settings.embed.device, settings.embed.gpus)
-    check_room(settings.parse, settings.chunk, settings.embed, resources)
+    check_device("embed", context.settings.embed.device, settings.embed.gpus)
+    check_device("ocr", context.settings.ocr.device, settings.observe.gpus, stage="observe")
+    check_engines(context.settings.ocr)
+    check_room({name: getattr(settings, name) for name in ("parse", "observe", "chunk", "embed")}, resources)
     known = Path(context.lake_root) / "staging" / f"known-{context.run_id}.npz"
     known.parent.mkdir(parents=True, exist_ok=True)
     found = write_known(context.tables, context.fingerprints["embed"], known)
     embed_args = (context, board, str(known) if found else "")
-    spare = resources.get("CPU", 1) - settings.chunk.cpus - settings.embed.cpus * max(settings.embed.workers, 1)
-    most = (
-        _most(settings.parse, {**resources, "CPU": spare}, batches),
-        _most(settings.chunk, {"CPU": settings.chunk.cpus}, batches),
-        _most(settings.embed, resources, batches),
-    )
+    held = sum(getattr(settings, name).cpus * max(getattr(settings, name).workers, 1) for name in ("observe", "chunk", "embed"))
+    spare = resources.get("CPU", 1) - held
+    parse = _most(settings.parse, {**resources, "CPU": max(spare / 2, settings.parse.cpus) if images else spare}, batches)
+    chunk = _most(settings.chunk, {"CPU": settings.chunk.cpus}, batches)
+    observe = _growing(settings.observe, resources, batches)
+    embed = _growing(settings.embed, resources, batches)
     return (
-        _stage("parse", parse_stage.ParseWorker, (context, board), parse_stage, settings.parse, (most[0], most[0])),
-        _stage("chunk", chunk_stage.ChunkWorker, (context, board), chunk_stage, settings.chunk, (most[1], most[1])),
-        _stage(
-            "embed", embed_stage.EmbedWorker, embed_args, embed_stage, settings.embed, (min(settings.embed.workers or 1, most[2]), most[2])
-        ),
+        _stage("parse", parse_stage.ParseWorker, (context, board), parse_stage, settings.parse, (parse, parse)),
+        _stage("observe", observe_stage.ObserveWorker, (context, board), observe_stage, settings.observe, observe),
+        _stage("chunk", chunk_stage.ChunkWorker, (context, board), chunk_stage, settings.chunk, (chunk, chunk)),
+        _stage("embed", embed_stage.EmbedWorker, embed_args, embed_stage, settings.embed, embed),
     )
+
+
+def caption_stages(context: RunContext, resources: dict[str, float], board: Any, batches: int, captions: Any) -> tuple[Stage, ...]:
+    """Caption → chunk → embed, for records whose parse stands; `captions` as `CaptionWorker` takes them. The parse stage lets them pass and
+    carries their rejects over."""
+    first = build_stages(context, resources, board, batches, images=False)
+    own = StageSettings(cpus=context.settings.stages.chunk.cpus)
+    caption = _stage("caption", caption_stage.CaptionWorker, (context, board, captions), caption_stage, own, (1, 1))
+    return (replace(first[0], workers=(1, 1)), caption, *first[2:])
+
+
+def _growing(settings: StageSettings, resources: dict[str, float], batches: int) -> tuple[int, int]:
+    """A pool that starts small, since each of its actors may load a model, and grows into what the others leave free."""
+    most = _most(settings, resources, batches)
+    return min(settings.workers or 1, most), most
 
 
 def _most(settings: StageSettings, resources: dict[str, float], batches: int) -> int:
@@ -61,10 +88,23 @@ def _stage(name: str, worker: type, args: tuple[Any, ...], module: Any, settings
     )
 
 
-def check_room(parse: StageSettings, chunk: StageSettings, embed: StageSettings, resources: dict[str, float]) -> None:
+def may_hold_images(paths: Iterable[str]) -> bool:
+    """Whether any of the files may hold pages or pictures to be read, by their names; one without a known name may hold anything."""
+    return any(EXTENSIONS.get(path.rpartition("/")[2].lower().rpartition(".")[2], "") not in TEXT_ONLY for path in paths)
+
+
+def check_engines(ocr: OcrSettings) -> None:
+    """Raises ConfigError when there is no engine of such a name."""
+    for key, name, known in (("engine", ocr.engine, OCR_ENGINES), ("layout", ocr.layout, LAYOUT_ENGINES)):
+        if name != NONE and name not in known:
+            remedy = f"Use one of: {', '.join(sorted(known))}, or none"
+            raise ConfigError(f"there is no such engine: {name!r}", place=f"ocr.{key}", remedy=remedy)
+
+
+def check_room(stages: dict[str, StageSettings], resources: dict[str, float]) -> None:
     """A pool that can never start would hang the run: say so before the first document."""
     for kind, key in (("cpus", "CPU"), ("gpus", "GPU")):
-        need = sum(getattr(stage, kind) * max(stage.workers, 1) for stage in (parse, chunk, embed))
+        need = sum(getattr(stage, kind) * max(stage.workers, 1) for stage in stages.values())
         have = resources.get(key, 0)
         if need > have:
             raise ConfigError(
@@ -74,14 +114,15 @@ def check_room(parse: StageSettings, chunk: StageSettings, embed: StageSettings,
             )
 
 
-def check_device(device: str, gpus: float) -> None:
+def check_device(section: str, device: str, gpus: float, stage: str = "") -> None:
     """A GPU is reserved, used and paid for, or none of these. Raises ConfigError when the device and the stage's GPUs say otherwise."""
+    stage = stage or section
     if gpus and device == "cpu":
-        said = f"stages.embed.gpus reserves {gpus:g} GPUs a worker, and embed.device computes on the CPU"
-        raise ConfigError(said, place="embed.device", remedy="Set embed.device: auto, or stages.embed.gpus: 0")
+        said = f"stages.{stage}.gpus reserves {gpus:g} GPUs a worker, and {section}.device computes on the CPU"
+        raise ConfigError(said, place=f"{section}.device", remedy=f"Set {section}.device: auto, or stages.{stage}.gpus: 0")
     if not gpus and device.startswith("cuda"):
-        said = f"embed.device is {device}, and stages.embed.gpus gives the stage no GPU"
-        raise ConfigError(said, place="stages.embed.gpus", remedy="Set stages.embed.gpus: 1 (embed.device: auto then takes it)")
+        said = f"{section}.device is {device}, and stages.{stage}.gpus gives the stage no GPU"
+        raise ConfigError(said, place=f"stages.{stage}.gpus", remedy=f"Set stages.{stage}.gpus: 1 ({section}.device: auto then takes it)")
 
 
 def start_board() -> Any:

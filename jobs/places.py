@@ -36,6 +36,11 @@ def objects_uri(lake: Lake, settings: Settings) -> str:
     return _absolute(settings.objects.uri) or str(lake.objects)
 
 
+def member_store(lake_root: str) -> str:
+    """Where bytes from inside files lie during a run that keeps no originals."""
+    return f"{lake_root}/staging/members"
+
+
 def held_objects_uri(lake: Lake, cursors: Mapping[str, Any]) -> str:
     """Where the originals of a generation with these cursors lie."""
     return str(cursors.get("objects", {}).get("uri") or lake.objects)

@@ -19,6 +19,7 @@ from raydex.ir.errors import REJECT_CLASSES, ConfigError
 from raydex.ir.ids import record_id
 from raydex.jobs.flow import WORK
 from raydex.jobs.held import Held, Known, index_ledger
+from raydex.jobs.member_plan import held_members
 from raydex.jobs.sources import Listed, ListRules, Source, hash_files, list_source
 from raydex.jobs.work import WorkRows
 
@@ -66,10 +67,19 @@ def make_plan(
         follow_symlinks=settings.list.follow_symlinks,
     )
     rows = WorkRows()
+    members = held_members(ledger, set(known))
+
+    def start_of(held: Held) -> str | None:
+        return start_stage(held, held.content_hash, fingerprints, settings.limits.attempts)
+
+    forced = members.wanted_roots(start_of, only)
     for source in sources:
-        _plan_source(plan, rows, source, known[source.source_id], rules, settings, fingerprints, allow_empty, only)
+        _plan_source(plan, rows, source, known[source.source_id], rules, settings, fingerprints, allow_empty, only, forced)
     if only is None:
         _guard_deletions(plan, known, settings.list.max_delete_share if max_delete_share is None else max_delete_share)
+        gone, starts = members.follow(rows, start_of, set(plan.deleted), rows.parsed)
+        plan.deleted += gone
+        plan.starts.update(starts)
     plan.work = rows.table(lake)
     return plan
 
@@ -84,11 +94,13 @@ def _plan_source(
     fingerprints: dict[str, str],
     allow_empty: bool,
     only: set[str] | None,
+    forced: set[str],
 ) -> None:
     repository = source.repository or source.name
     listing = list_source(source, rules, plan.excluded)
     if only is not None:
-        listing = (one for one in listing if record_id(source.workspace, source.name, one.path) in only)
+        listing = (one for one in listing if record_id(source.workspace, source.name, one.path) in only | forced)
+    known_forced = forced_paths(source, known, forced)
     unseen = {*known.settled, *known.others}
     failed: list[str] = []
     seen = 0
@@ -103,12 +115,12 @@ def _plan_source(
             _plan_failed(plan, rows, _work_row(source, listed, content), known.held(path), error, settings.limits.attempts)
             continue
         settled = known.settled.get(path)
-        if settled == content and only is None:
+        if settled == content and only is None and path not in known_forced:
             plan.counts["unchanged"] += 1
             plan.unchanged_states["indexed"] += 1
             continue
         before = known.others.get(path)
-        if only is not None or settled is not None or (before is not None and before.repository != repository):
+        if only is not None or path in known_forced or settled is not None or (before is not None and before.repository != repository):
             start: str | None = "parse"
         else:
             start = start_stage(before, content, fingerprints, settings.limits.attempts)
@@ -126,6 +138,7 @@ def _plan_source(
             row["attempts"] = before.attempts if same and before.state != "indexed" else 0
             if start != "parse":
                 row.update(media_type=before.media_type, cas_uri=before.cas_uri, reject_class=before.reject_class)
+                row.update(observe_mark=before.fingerprints.get("observe", ""), caption_mark=before.fingerprints.get("caption", ""))
                 row["missing"] = [item for item in before.missing if item not in ("embedding", "current_content")]
         rows.append(row)
     if only is not None:
@@ -145,6 +158,13 @@ def _plan_source(
     plan.counts["deleted"] += len(gone)
 
 
+def forced_paths(source: Source, known: Known, forced: set[str]) -> set[str]:
+    """Paths of the records in `forced`: files with a member that has to be parsed again."""
+    if not forced:
+        return set()
+    return {path for path in (*known.settled, *known.others) if record_id(source.workspace, source.name, path) in forced}
+
+
 def start_stage(before: Held | None, content: str, fingerprints: dict[str, str], attempts: int) -> str | None:
     """First stage that a record has to run again, None for none (contracts 19)."""
     if before is None or before.content_hash != content:
@@ -153,12 +173,17 @@ def start_stage(before: Held | None, content: str, fingerprints: dict[str, str],
     if marks.get("parse") != fingerprints["parse"] or "current_content" in before.missing:
         return "parse"
     tried_out = bool(before.reject_class) and not _may_retry(before, attempts)
+    if marks.get("observe", fingerprints["observe"]) != fingerprints["observe"]:
+        return "parse"
     if before.state == "rejected":
         if "chunk" in marks and marks["chunk"] != fingerprints["chunk"]:
             return "chunk"
         return None if tried_out else "parse"
-    if _may_retry(before, attempts) and "embed_tried" not in marks:
+    if _may_retry(before, attempts) and "embed_tried" not in marks and "caption_tried" not in marks:
         return "parse"  # pages could not be read
+    pending = marks.get("caption", fingerprints["caption"]) != fingerprints["caption"]
+    if pending and not (tried_out and marks.get("caption_tried") == fingerprints["caption"]):
+        return "caption"
     if marks.get("chunk") != fingerprints["chunk"]:
         return "chunk"
     if marks.get("embed") != fingerprints["embed"]:
@@ -188,6 +213,7 @@ def _hashed(
 def _work_row(source: Source, listed: Listed, content: str) -> dict[str, Any]:
     return {
         "record_id": record_id(source.workspace, source.name, listed.path),
+        "parent_id": "",
         "epoch": 0,
         "start": "parse",
         "source_id": source.source_id,
@@ -205,6 +231,8 @@ def _work_row(source: Source, listed: Listed, content: str) -> dict[str, Any]:
         "error": "",
         "missing": [],
         "ranges": [],
+        "observe_mark": "",
+        "caption_mark": "",
         "stored": [],
     }
 

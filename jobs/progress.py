@@ -9,23 +9,28 @@ from __future__ import annotations
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, TextIO
+from typing import Any, TextIO, TypeAlias
 
 INTERVAL_TERMINAL = 0.5
 INTERVAL_LOG = 10.0
 ANSWER_SECONDS = 5.0
+ORDER = ("parse", "observe", "caption", "chunk", "embed")
+
+Backlog: TypeAlias = dict[str, dict[str, int]]
 
 
 @dataclass(slots=True)
 class Reading:
-    """What the board knows, by stage: [rows done, rejects, bytes], the highest queue so far, seconds since the last report."""
+    """What the board knows, by stage: [rows done, rejects, bytes or images], the highest queue so far, seconds since the last report, rows
+    that it will get at most."""
 
     counts: dict[str, list[int]] = field(default_factory=dict)
     queues: dict[str, int] = field(default_factory=dict)
     ages: dict[str, float] = field(default_factory=dict)
+    totals: dict[str, int] = field(default_factory=dict)
 
 
 class Board:
@@ -50,9 +55,15 @@ class Board:
         self.reported[stage] = time.monotonic()
         self._keep_queues()
 
+    def expect_more(self, stage: str, rows: int) -> None:
+        """A stage whose rows nobody could count before: those that wait for OCR."""
+        self.totals[stage] = self.totals.get(stage, 0) + rows
+        self._keep_queues()
+
     def read(self) -> Reading:
         now = time.monotonic()
-        return Reading(self.counts, self.queues, {stage: now - when for stage, when in self.reported.items()})
+        ages = {stage: now - when for stage, when in self.reported.items()}
+        return Reading(self.counts, self.queues, ages, self.totals)
 
     def _keep_queues(self) -> None:
         if self.totals:
@@ -65,28 +76,54 @@ def report(board: Any, stage: str, rows: int, rejects: int, size: int = 0) -> No
         board.add.remote(stage, rows, rejects, size)
 
 
+def expect(board: Any, stage: str, rows: int) -> None:
+    if board is not None and rows:
+        board.expect_more.remote(stage, rows)
+
+
 def queued(totals: dict[str, int], counts: dict[str, list[int]]) -> dict[str, int]:
     """Records that wait before each stage: those that start there or have left the stage before, less those that it is done with.
 
-    Every record reaches embedding; one that parsing rejects passes chunking by.
+    Every record reaches embedding; one that parsing rejects passes chunking by. Only those that hold pages or images without text stop at
+    `observe`, and those that start at `caption` have not been parsed.
     """
-    parse, chunk, embed = (counts.get(stage, [0, 0, 0]) for stage in ("parse", "chunk", "embed"))
+    parse, observe, caption, chunk, embed = (counts.get(stage, [0, 0, 0]) for stage in ORDER)
+    unread = max(totals.get("observe", 0) - observe[0], 0)
+    uncaptioned = max(totals.get("caption", 0) - caption[0], 0)
+    lost = parse[1] + observe[1]
     waiting = {
         "parse": totals["parse"] - parse[0],
-        "chunk": totals["chunk"] - totals["parse"] + parse[0] - parse[1] - chunk[0],
-        "embed": totals["embed"] - totals["chunk"] + parse[1] + chunk[0] - embed[0],
+        "observe": unread,
+        "caption": uncaptioned,
+        "chunk": totals["chunk"] - totals["parse"] + parse[0] - lost - unread - uncaptioned - chunk[0],
+        "embed": totals["embed"] - totals["chunk"] + lost + chunk[0] - embed[0],
     }
+    waiting = {stage: count for stage, count in waiting.items() if stage in totals}
     return {stage: max(count, 0) for stage, count in waiting.items()}  # a later stage's report may overtake an earlier one's
 
 
+def backlog(totals: dict[str, int], counts: dict[str, list[int]]) -> Backlog:
+    """Stage → rows it is done with, rows that it will get at most, rows that wait before it now, rejects."""
+    waiting = queued(totals, counts)
+    found: Backlog = {}
+    for stage in ORDER:
+        if totals.get(stage):
+            done, rejects, _ = counts.get(stage, [0, 0, 0])
+            found[stage] = {"done": done, "total": totals[stage], "queued": waiting[stage], "rejects": rejects}
+    return found
+
+
 class ProgressView:
-    """Draws the board. `totals` maps parse, chunk and embed → records that they will get at most.
+    """Draws the board. `totals` maps parse, chunk and embed → records that they will get at most; `tell` is told of each reading.
 
     `measured` is filled when the stages have ended: stage → `queue`, the most records that ever waited before it, and `wall_seconds`, from
     the start of the view to the stage's last batch. A board that does not answer leaves it empty.
     """
 
-    def __init__(self, totals: dict[str, int], stream: TextIO = sys.stderr, enabled: bool = True) -> None:
+    def __init__(
+        self, totals: dict[str, int], stream: TextIO = sys.stderr, enabled: bool = True, tell: Callable[[Backlog], None] | None = None
+    ) -> None:
+        self.tell = tell
         self.totals = totals
         self.stream = stream
         self.enabled = enabled
@@ -108,23 +145,21 @@ class ProgressView:
         def watch() -> None:
             while not over.wait(INTERVAL_TERMINAL if self.terminal else INTERVAL_LOG):
                 try:
-                    self.draw(ray.get(board.read.remote(), timeout=ANSWER_SECONDS).counts)
+                    self.draw(ray.get(board.read.remote(), timeout=ANSWER_SECONDS))
                 except (ray.exceptions.RayError, TimeoutError):
                     continue
 
         thread = threading.Thread(target=watch, name="progress", daemon=True)
-        if self.enabled:
-            thread.start()
+        thread.start()
         try:
             yield
             over.set()
-            if self.enabled:
-                thread.join()
+            thread.join()
             try:
                 reading = ray.get(board.read.remote(), timeout=ANSWER_SECONDS)
             except (ray.exceptions.RayError, TimeoutError):
                 return  # the run has what it needs without the board
-            self.draw(reading.counts)
+            self.draw(reading)
             self.measure(reading)
         finally:
             over.set()
@@ -136,14 +171,21 @@ class ProgressView:
             if stage in reading.ages:
                 self.measured[stage]["wall_seconds"] = max(elapsed - reading.ages[stage], 0.0)
 
-    def draw(self, counts: dict[str, list[int]]) -> None:
+    def draw(self, reading: Reading) -> None:
+        counts = reading.counts
+        totals = {**self.totals, **reading.totals}
+        if self.tell is not None:
+            self.tell(backlog(totals, counts))
         if not self.enabled:
             return
         elapsed = max(time.monotonic() - self.started, 1e-6)
         lines = []
-        waiting = queued(self.totals, counts)
+        waiting = queued(totals, counts)
         lost = 0  # rows that an earlier stage rejected never reach chunking
-        for stage, total in self.totals.items():
+        for stage in ORDER:
+            total = totals.get(stage, 0)
+            if not total and stage not in self.totals:
+                continue
             done = counts.get(stage, [0, 0, 0])
             expected = max(done[0], total - lost) if stage == "chunk" else total
             if done[0] >= expected:

@@ -7,7 +7,7 @@ the hash depend on the input rows alone, never on their order, on partitions or 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -21,7 +21,8 @@ from raydex.ir.tables import PROJECT_TABLES, TABLES
 from raydex.jobs.project_code import code_relations
 from raydex.jobs.project_graph import check_relations, identify, make_edges, make_evidence, rank_nodes
 from raydex.jobs.project_hash import HASHED_TABLES, projection_hash
-from raydex.jobs.project_inputs import ProjectInputs, input_bytes, literal_path, read_inputs, repositories_of
+from raydex.jobs.project_inputs import ProjectInputs, input_bytes, literal_path, parsers_of, read_inputs, repositories_of
+from raydex.jobs.project_mail import MAIL_PARSERS, TICKET_PARSER, mail_relations, mail_rows, person_views, ticket_ids
 from raydex.jobs.project_nodes import declare_nodes, merge_nodes
 
 if TYPE_CHECKING:
@@ -93,11 +94,18 @@ def project(
     frames = read_inputs(spark, inputs)
     repositories = repositories_of(inputs)
     wanted = None if scope is None else spark.createDataFrame(pa.table({"record_id": pa.array(sorted(set(scope)), pa.string())}))
-    declared = declare_nodes(frames, repositories, wanted)
-    merged = stored(merge_nodes(declared.views), out / "merged")
+    parsers = parsers_of(inputs)
+    tickets = stored(ticket_ids(frames), out / "tickets") if TICKET_PARSER in parsers else None
+    mails = stored(mail_rows(frames["documents"]), out / "mails") if parsers & set(MAIL_PARSERS) else None
+    declared = declare_nodes(frames, repositories, tickets, wanted)
+    views, relations = declared.views, declared.relations.unionByName(code_relations(frames, wanted))
+    if mails is not None:
+        said = mails if wanted is None else mails.join(wanted, "record_id", "left_semi")
+        views = views.unionByName(person_views(said, frames["records"]))
+        relations = relations.unionByName(mail_relations(mails, frames["records"], wanted))
+    merged = stored(merge_nodes(views), out / "merged")
     # edges of a scope may end in any node
-    ends = merged if wanted is None else merge_nodes(declare_nodes(frames, repositories).views)
-    relations = declared.relations.unionByName(code_relations(frames, wanted))
+    ends = merged if wanted is None else merge_nodes(_all_views(frames, repositories, tickets, mails))
     checked = stored(check_relations(identify(relations, frames["records"]), ends), out / "relations")
     edges = stored(make_edges(checked), out / "edges")
     stored(make_evidence(checked), out / "evidence")
@@ -108,6 +116,13 @@ def project(
     hashed = projection_hash({name: _counted(name, read_stamped(name, files[name], stamp), counts) for name in HASHED_TABLES})
     problems, problem_counts = find_problems(files["nodes"], _parts(out / "relations"))
     return ProjectOutputs(files, counts, problems, problem_counts, hashed, stamp)
+
+
+def _all_views(
+    frames: Mapping[str, DataFrame], repositories: list[tuple[str, str]], tickets: DataFrame | None, mails: DataFrame | None
+) -> DataFrame:
+    views = declare_nodes(frames, repositories, tickets).views
+    return views if mails is None else views.unionByName(person_views(mails, frames["records"]))
 
 
 def tune(spark: SparkSession, size: int) -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from raydex.cluster.delta import list_data_files, table_folder
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 COLUMNS: dict[str, tuple[str, ...]] = {
     "records": (
         "record_id",
+        "parent_id",
         "workspace",
         "source_name",
         "repository",
@@ -35,7 +37,8 @@ COLUMNS: dict[str, tuple[str, ...]] = {
         "state",
         "reject_class",
     ),
-    "documents": ("record_id", "title", "language"),
+    "documents": ("record_id", "title", "language", "parser", "metadata"),
+    "issues": ("record_id", "site", "key"),
     "symbols": (
         "symbol_id",
         "record_id",
@@ -120,6 +123,16 @@ def repositories_of(inputs: ProjectInputs) -> list[tuple[str, str]]:
                 unique = pa.Table.from_batches([batch]).group_by(["workspace", "repository"]).aggregate([])
                 pairs.update(zip(unique["workspace"].to_pylist(), unique["repository"].to_pylist(), strict=True))
     return sorted(pairs)
+
+
+def parsers_of(inputs: ProjectInputs) -> set[str]:
+    """The parsers of all documents, read beside Spark: what no document needs is not planned."""
+    found: set[str] = set()
+    for file in inputs.files.get("documents", ()):
+        with pq.ParquetFile(file, page_checksum_verification=True) as source:
+            for batch in source.iter_batches(columns=["parser"]):
+                found.update(pc.unique(batch.column("parser")).to_pylist())
+    return found - {None}
 
 
 def input_bytes(inputs: ProjectInputs) -> int:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from raydex.ir.ids import repository_id
 from raydex.ir.kinds import NODE_KINDS
 from raydex.jobs.project_code import RELATION_COLUMNS
+from raydex.jobs.project_mail import MAIL_PARSERS, TICKET_PARSER
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -33,19 +34,26 @@ class Declared:
     relations: DataFrame
 
 
-def declare_nodes(frames: Mapping[str, DataFrame], repositories: Iterable[tuple[str, str]], scope: DataFrame | None = None) -> Declared:
-    """All views of nodes with the CONTAINS relations from repository to file, file to module, document to section.
+def declare_nodes(
+    frames: Mapping[str, DataFrame],
+    repositories: Iterable[tuple[str, str]],
+    tickets: DataFrame | None = None,
+    scope: DataFrame | None = None,
+) -> Declared:
+    """All views of nodes with the CONTAINS relations from repository to file, container to member, file to module, document to section.
 
-    `repositories`: the (workspace, repository) pairs of the records. `scope` (record_id) limits views and relations to these records and
-    the repositories that they lie in.
+    `repositories`: the (workspace, repository) pairs of the records. `tickets` (record_id, ticket_id): the records whose node is not their
+    own. `scope` (record_id) limits views and relations to these records and the repositories that they lie in.
     """
     from pyspark.sql import functions as F
 
     def limited(frame: DataFrame) -> DataFrame:
         return frame if scope is None else frame.join(F.broadcast(scope), "record_id", "left_semi")
 
-    records = limited(frames["records"]).withColumn("repository_id", _repository_id(repositories))
-    heads = _heads(records, frames["documents"])
+    every = frames["records"].withColumn("repository_id", _repository_id(repositories))
+    records = limited(every)
+    heads = _heads(records, frames["documents"], tickets)
+    holders = heads if scope is None else _heads(every, frames["documents"], tickets)
     place = records.select("record_id", "repository", "content_hash", "source_name", F.col("path").alias("record_path"))
     key = F.concat_ws(":", "source_name", "record_path")
     symbols = limited(frames["symbols"]).join(place, "record_id")
@@ -66,13 +74,13 @@ def declare_nodes(frames: Mapping[str, DataFrame], repositories: Iterable[tuple[
     )
     views = (
         records.select(*_repository_view())
-        .unionByName(heads.select(*_view(id=F.col("record_id"), key=F.concat_ws(":", "source_name", "path"), path=F.col("path"))))
+        .unionByName(heads.select(*_view(id=F.col("node_id"), key=F.concat_ws(":", "source_name", "path"), path=F.col("path"))))
         .unionByName(symbols.select(*of_symbols))
         .unionByName(sections.where(~whole).select(*of_sections))
     )
-    inside = heads.select(*_inside(F.col("repository_id"), F.col("record_id")))
+    inside = _containment(heads, holders)
     modules = limited(frames["symbols"]).where(F.col("kind") == "module").select(*_inside(F.col("record_id"), F.col("symbol_id")))
-    parts = limited(frames["chunk_edges"]).select(
+    parts = _by_node(limited(frames["chunk_edges"]), tickets).select(
         *("source", "target", "relation"),
         F.lit("EXTRACTED").alias("confidence"),
         F.lit("structure").alias("rule"),
@@ -112,12 +120,38 @@ def _repository_id(pairs: Iterable[tuple[str, str]]) -> Column:
     return F.create_map(*[column for pair in known for column in pair])[F.array("workspace", "repository")]
 
 
-def _heads(records: DataFrame, documents: DataFrame) -> DataFrame:
-    """One row a record that is a file of code or a document. A rejected record is a file when it should have been code: the code error
-    graph of seed 1; a rejected document is a row of `rejects` and no node."""
+def _containment(heads: DataFrame, holders: DataFrame) -> DataFrame:
+    """What holds each record: its container (a mail, an archive, an export), else its repository."""
     from pyspark.sql import functions as F
 
-    joined = records.join(documents, "record_id", "left")
+    containers = holders.select(F.col("record_id").alias("parent_id"), F.col("node_id").alias("container_id"))
+    members = heads.where(F.coalesce("parent_id", F.lit("")) != "").join(containers, "parent_id", "left")
+    files = heads.where(F.coalesce("parent_id", F.lit("")) == "")
+    # a container that was given up on after it had given members is no node
+    held = members.select(*_inside(F.coalesce("container_id", "repository_id"), F.col("node_id")))
+    return files.select(*_inside(F.col("repository_id"), F.col("node_id"))).unionByName(held)
+
+
+def _by_node(edges: DataFrame, tickets: DataFrame | None) -> DataFrame:
+    """Edges of chunkers, who know a record by its own id, between nodes."""
+    from pyspark.sql import functions as F
+
+    if tickets is None:
+        return edges
+    nodes = tickets.select(F.col("record_id").alias("source"), "ticket_id")
+    return edges.join(nodes, "source", "left").withColumn("source", F.coalesce("ticket_id", "source")).drop("ticket_id")
+
+
+def _heads(records: DataFrame, documents: DataFrame, tickets: DataFrame | None) -> DataFrame:
+    """One row a record that is a file of code or a document, mail or ticket. A rejected record is a file when it should have been code: the
+    code error graph of seed 1; a rejected document is a row of `rejects` and no node."""
+    from pyspark.sql import functions as F
+
+    joined = records.join(documents.select("record_id", "title", "language", "parser"), "record_id", "left")
+    if tickets is not None:
+        joined = joined.join(tickets, "record_id", "left")
+    node = F.col("record_id") if tickets is None else F.coalesce("ticket_id", "record_id")
+    kind = F.when(F.col("parser").isin(*MAIL_PARSERS), "email").when(F.col("parser") == TICKET_PARSER, "ticket").otherwise("document")
     rejected = F.col("state") == "rejected"
     source_code = F.col("media_type").startswith("text/x-") & ~F.col("media_type").isin(*_PLAIN_TEXT)
     is_file = F.when(rejected, source_code).otherwise(F.coalesce("language", F.lit("")) != "")
@@ -125,12 +159,14 @@ def _heads(records: DataFrame, documents: DataFrame) -> DataFrame:
     problem = F.when(rejected, F.col("reject_class"))
     return joined.where(~rejected | source_code).select(
         "record_id",
+        node.alias("node_id"),
+        "parent_id",
         "repository_id",
         "repository",
         "source_name",
         "path",
         "content_hash",
-        F.when(is_file, "file").otherwise("document").alias("kind"),
+        F.when(is_file, "file").otherwise(kind).alias("kind"),
         F.when(is_file | (F.coalesce("title", F.lit("")) == ""), name).otherwise(F.col("title")).alias("name"),
         F.col("path").alias("qualified_name"),
         F.to_json(F.struct("media_type", problem.alias("reject_class"))).alias("properties"),

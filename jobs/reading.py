@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from raydex.cluster.lake import Generation, Lake, active_generation, read_pinned
 from raydex.cluster.objects import ObjectStore
 from raydex.ir.errors import ConfigError, StoreError
+from raydex.ir.file_range import split_range
 from raydex.ir.ids import content_hash
 from raydex.jobs.places import held_objects_uri
 from raydex.jobs.sources import read_uri
@@ -46,7 +47,8 @@ class Reader:
         try:
             if record.get("cas_uri"):
                 return self.objects().get(record["cas_uri"])
-            data = read_uri(record["uri"]) if record.get("uri") else b""
+            uri = record.get("uri") or ""
+            data = read_uri(uri) if uri and (not record.get("parent_id") or split_range(uri)[1] is not None) else b""
         except (StoreError, OSError):
             return None
         return data if content_hash(data) == record["content_hash"] else None

@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import re
 import sys
+from collections import Counter
+from collections.abc import Iterator
 from typing import Any
 
 import orjson
 
+from raydex.jobs.wording import block_words, place_words, ticket_part
+
 WIDTH = 110
+ROWS_SHOWN = 200
+TEXT_SHOWN = 90
 # all but tab and line feed
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
@@ -20,6 +26,31 @@ def print_json(value: Any) -> None:
 
 
 write_json_line = print_json
+
+
+def print_large(objects: Iterator[dict[str, Any]], *, json: bool) -> list[str]:
+    """What `parse` says of a file that comes in segments, which are never all in memory; returns the classes of the rejects. As JSON it is
+    one object with its children, as of any file."""
+    head = next(objects)
+    classes = [reject["class"] for reject in head["rejects"]]
+    out = sys.stdout.buffer
+    if json:
+        out.write(orjson.dumps({**head, "children": []}, option=orjson.OPT_NON_STR_KEYS, default=str).removesuffix(b"]}"))
+    else:
+        print_parsed(head)
+    segments = blocks = 0
+    for one in objects:
+        if json:
+            out.write((b"," if segments else b"") + orjson.dumps(one, option=orjson.OPT_NON_STR_KEYS, default=str))
+        segments += 1
+        blocks += len(one["blocks"])
+        classes += [reject["class"] for reject in one["rejects"]]
+    if json:
+        out.write(b"]}\n")
+        out.flush()
+    else:
+        _console().print(f"{segments} segments, {blocks} blocks in them.")
+    return classes
 
 
 def _console() -> Any:
@@ -68,8 +99,8 @@ STAGE_COLUMNS = {
     "GPU s": "GPU seconds",
 }
 STAGES_NOTE = (
-    "queue: the most records that waited before the stage. actor-seconds: added up over its actors. wall seconds of parse, chunk and "
-    "embed: from the start of the stages to the last batch of this one, so that they overlap; rows/s is over wall seconds."
+    "queue: the most records that waited before the stage. actor-seconds: added up over its actors. wall seconds of parse "
+    "to embed: from the start of the stages to the last batch of this one, so that they overlap; rows/s is over wall seconds."
 )
 
 
@@ -108,6 +139,10 @@ def print_summary(summary: dict[str, Any]) -> None:
         f"{r['seen']} records: {r['new']} new, {r['changed']} changed, {r['unchanged']} unchanged, {r['deleted']} deleted; "
         f"{r['indexed']} indexed, {r['degraded']} degraded, {r['rejected']} rejected."
     )
+    if any(summary["children"].values()):
+        console.print(
+            "Inside of them (attachments, files of archives): " + ", ".join(f"{n} {name}" for name, n in summary["children"].items())
+        )
     if summary["rejects"]:
         console.print("Rejects of this run: " + ", ".join(f"{count} {name}" for name, count in summary["rejects"].items()))
         console.print("`raydex documents` names them.")
@@ -115,26 +150,32 @@ def print_summary(summary: dict[str, Any]) -> None:
 
 
 def print_parsed(parsed: dict[str, Any]) -> None:
+    """A file, and what is inside of it; all of both is in `--json`."""
     console = _console()
     document = parsed["document"]
     if document:
         console.print(
             _text(f"{document['title']}  ({document['media_type']}, parser {document['parser']}, {document['encoding'] or 'binary'})")
         )
-        table = _table(">#", "kind", "where", "text")
-        for block in parsed["blocks"][:200]:
-            text = block["text"].replace("\n", "⏎")
-            table.add_row(str(block["ordinal"]), block["kind"], _text(_place(block["locator"])), _text(text[:90]))
-        console.print(table)
+        if parsed["blocks"]:
+            _print_blocks(console, parsed["blocks"])
         if parsed["symbols"]:
             table = _table("symbol", "kind", ">line", "signature")
-            for symbol in parsed["symbols"][:200]:
+            for symbol in parsed["symbols"][:ROWS_SHOWN]:
                 table.add_row(_text(symbol["qualified_name"]), symbol["kind"], str(symbol["line"]), _text((symbol["signature"] or "")[:70]))
             console.print(table)
-        console.print(
-            f"{len(parsed['pages'])} pages, {len(parsed['blocks'])} blocks, {len(parsed['symbols'])} symbols, "
-            f"{len(parsed['code_nodes'])} code nodes, {len(parsed['code_edges'])} code edges."
-        )
+            _say_more(console, parsed["symbols"], "symbols")
+        if parsed["observations"]:
+            table = _table("seen by", "where", "status", ">confidence", "text")
+            for row in parsed["observations"][:ROWS_SHOWN]:
+                sure = "" if row["confidence"] is None else f"{row['confidence']:.2f}"
+                engine = f"{row['kind']}: {row['engine']} {row['engine_version']}"
+                table.add_row(_text(engine), _text(place_words(row["locator"])), row["status"], sure, _text(_short(row["text"])))
+            console.print(table)
+            _say_more(console, parsed["observations"], "observations")
+        if parsed["children"]:
+            _print_members(console, parsed)
+        console.print(_text(_counts(parsed)))
     said = {reject["class"] for reject in parsed["rejects"]}
     for event in parsed["events"]:
         if event["name"] not in said:
@@ -143,14 +184,70 @@ def print_parsed(parsed: dict[str, Any]) -> None:
         console.print(_text(f"rejected ({reject['class']}): {reject['error']}"))
 
 
-def _place(locator: dict[str, Any]) -> str:
-    parts = []
-    for name in ("page", "line", "char", "sheet", "cells", "slide", "pointer"):
-        if name in locator:
-            value = locator[name]
-            ends = dict.fromkeys(value if isinstance(value, list) else [value])
-            parts.append(f"{name} {'-'.join(map(str, ends))}")
-    return ", ".join(parts[:2])
+def _print_blocks(console: Any, blocks: list[dict[str, Any]]) -> None:
+    table = _table(">#", "kind", "where", "text")
+    for block in blocks[:ROWS_SHOWN]:
+        where = place_words(block["locator"])
+        table.add_row(str(block["ordinal"]), _text(block_words(block)), _text(where), _text(_short(block["text"])))
+    console.print(table)
+    _say_more(console, blocks, "blocks")
+
+
+def _print_members(console: Any, parsed: dict[str, Any]) -> None:
+    """Members of all depths, each on a line: what it is, or why it was refused."""
+    table = _table("inside", "what", ">blocks", "begins with")
+    members = list(_members(parsed))
+    for member in members[:ROWS_SHOWN]:
+        document, blocks = member["document"], member["blocks"]
+        refused = ", ".join(f"rejected ({reject['class']}): {reject['error']}" for reject in member["rejects"])
+        first = next((block["text"] for block in blocks if block["kind"] != "heading" and block["text"]), "")
+        what = document["media_type"] if document else ""
+        table.add_row(_text(_line(member["path"])), _text(what), str(len(blocks)), _text(refused or _short(first)))
+    console.print(table)
+    _say_more(console, members, "members")
+
+
+def _members(parsed: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    for child in parsed["children"]:
+        yield child
+        yield from _members(child)
+
+
+def _say_more(console: Any, rows: list[Any], name: str) -> None:
+    if len(rows) > ROWS_SHOWN:
+        console.print(f"{ROWS_SHOWN} of {len(rows)} {name} are shown; --json gives all.")
+
+
+def _short(text: str) -> str:
+    """The beginning of a text on one line; an ellipsis tells that it goes on."""
+    line = text[: TEXT_SHOWN + 1].replace("\r\n", "⏎").replace("\n", "⏎").replace("\r", "⏎")
+    return line if len(text) <= TEXT_SHOWN else line[:TEXT_SHOWN].rstrip("⏎ ") + "…"
+
+
+def _counts(parsed: dict[str, Any]) -> str:
+    """What there is of the file, without what there is none of."""
+    states = Counter(page["text_state"] for page in parsed["pages"])
+    pages = f"{_count(len(parsed['pages']), 'pages')} ({', '.join(f'{count} {name}' for name, count in sorted(states.items()))})"
+    issue = parsed["issue"] or {}
+    counted = [
+        (len(parsed["blocks"]), "blocks"),
+        (len(parsed["assets"]), "images"),
+        (len(parsed["observations"]), "observations"),
+        (sum(1 for _ in _members(parsed)), "files inside"),
+        (len(issue.get("comments", ())), "comments"),
+        (len(issue.get("changelog", ())), "changes"),
+        (len(issue.get("worklogs", ())), "worklogs"),
+        (len(issue.get("remote_links", ())), "remote links"),
+        (len(parsed["symbols"]), "symbols"),
+        (len(parsed["code_nodes"]), "code nodes"),
+        (len(parsed["code_edges"]), "code edges"),
+    ]
+    found = [_count(count, name) for count, name in counted if count]
+    return ", ".join([*([pages] if parsed["pages"] else []), *found] or ["no blocks"]) + "."
+
+
+def _count(count: int, names: str) -> str:
+    return f"{count} {names if count != 1 else names.replace('files', 'file').removesuffix('s')}"
 
 
 def print_chunks(result: dict[str, Any]) -> None:
@@ -170,7 +267,7 @@ def print_chunks(result: dict[str, Any]) -> None:
 def print_hits(result: dict[str, Any]) -> None:
     console = _console()
     for hit in result["hits"]:
-        where = _place(hit["locators"][0]) if hit["locators"] else ""
+        where = _hit_place(hit["locators"])
         path = " › ".join(hit["section_path"])
         console.print(_text(f"{hit['rank']:>2}. {hit['score']:.3f}  {_line(hit['source'])}/{_line(hit['path'])}  {where}"))
         console.print(_text(f"    {hit['title']}" + (f"  ({path})" if path else "")))
@@ -181,22 +278,45 @@ def print_hits(result: dict[str, Any]) -> None:
     console.print(f"{len(result['hits'])} hits in generation {result['generation']} ({result['engine']}).")
 
 
+def _hit_place(locators: list[dict[str, Any]]) -> str:
+    """Where a hit begins, and what part of a ticket it is."""
+    first = place_words(locators[0]) if locators else ""
+    part = ticket_part(locators)
+    return f"{first} ({part})" if part else first
+
+
 def print_status(result: dict[str, Any]) -> None:
     console = _console()
     console.print(_text(f"{result['lake']}: generation {result['generation']}"))
-    if result["unfinished_run"]:
+    if result["running"]:
+        table = _table("at work", ">done", ">of", ">queued", ">rejects")
+        for stage, figures in result["running"].items():
+            table.add_row(stage, *(str(figures[name]) for name in ("done", "total", "queued", "rejects")))
+        console.print(table)
+    elif result["unfinished_run"]:
         console.print(_text(f"run {result['unfinished_run']} did not finish; run `raydex index` again to go on"))
     for source in result["sources"]:
         commit = f" at {source['commit'][:12]}" if source["commit"] else ""
         dirty = f" ({len(source['dirty'])} dirty paths)" if source["dirty"] else ""
         console.print(_text(f"source {source['name']}: {source['kind']} {source['root']}{commit}{dirty}"))
-    for title, key in (("records", "records"), ("rejects", "rejects"), ("missing", "missing"), ("rows", "tables")):
+    for title, key in (
+        ("records", "records"),
+        ("inside of them", "children"),
+        ("rejects", "rejects"),
+        ("missing", "missing"),
+        ("rows", "tables"),
+    ):
         if result[key]:
             table = _table(title, ">count")
             for name, count in result[key].items():
                 table.add_row(name or "(unknown)", str(count))
             console.print(table)
-    console.print(_text(f"captions: {result['captions']}"))
+    for kind, states in result["observations"].items():
+        if states:
+            console.print(f"{kind} of pages and images: " + ", ".join(f"{count} {state}" for state, count in states.items()))
+    if any(result["backlog"].values()):
+        waits = ", ".join(f"{stage} {count}" for stage, count in result["backlog"].items() if count)
+        console.print(f"backlog: {waits} (observe and caption count images, the others records)")
     for name, cursor in result["stores"].items():
         console.print(_text(f"store {name}: " + ", ".join(f"{k} {v}" for k, v in cursor.items() if not isinstance(v, dict))))
     if result["runs"]:
@@ -237,10 +357,15 @@ def print_shown(result: dict[str, Any]) -> None:
             console.print(_text(f"  {name}: {orjson.dumps(result[name], default=str).decode()}"))
     for item in result.get("evidence", ()):
         _print_evidence(console, item, "  ")
+    places = result.get("locators") or ()
+    if part := ticket_part(places):
+        console.print(_text(f"  part of the ticket: {part}"))
     if result.get("source_text"):
         console.print(_text("  source text:"))
         for line in str(result["source_text"])[:4000].splitlines():
             console.print(_text("  │ " + line))
+    elif places and not result.get("evidence"):
+        console.print("  source text: none; the original has no text at these places, or is gone")
 
 
 def _print_evidence(console: Any, item: dict[str, Any], indent: str) -> None:

@@ -1,4 +1,4 @@
-"""`raydex report [RUN]`: one self-contained HTML file about a run: funnel, stages, rejects with links, cost. No script, no network."""
+"""`raydex report [RUN]`: one self-contained HTML file about a run: funnel, stages, cost, content, rejects. No script, no network."""
 
 from __future__ import annotations
 
@@ -11,9 +11,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from raydex.cluster.delta import read_delta
-from raydex.cluster.lake import Lake, load_generations, read_pinned
+from raydex.cluster.lake import Generation, Lake, load_generations, read_pinned
 from raydex.ir.errors import ConfigError, StoreError
+from raydex.jobs.reading import Reader
 from raydex.jobs.render import STAGE_COLUMNS, STAGES_NOTE, stage_cells
+from raydex.jobs.report_content import content_sections
 
 REJECTS_SHOWN = 500
 
@@ -27,6 +29,7 @@ th{font-weight:600;color:#5b6675;font-size:.85rem}td.n,th.n{text-align:right;fon
 .bar i.done{background:#3a8f5c}.bar b{font-weight:500}.cards{display:grid;grid-template-columns:repeat(auto-fit,minmax(8rem,1fr));gap:.8rem}
 .card{border:1px solid #e3e8ee;border-radius:6px;padding:.6rem 1rem}.card b{display:block;font-size:1.4rem}
 .card span{color:#5b6675;font-size:.85rem}code{font:13px ui-monospace,monospace;overflow-wrap:anywhere}td:has(code){min-width:14rem}
+img{max-width:8rem;max-height:8rem;border:1px solid #e3e8ee}h3{font-size:1rem;margin:1.2rem 0 0}
 p.error{border-left:4px solid #b8433c;padding:.3rem .8rem;white-space:pre-wrap}
 @media(prefers-color-scheme:dark){
 body{background:#14181d;color:#dde3ea}th,p.sub,.card span{color:#93a0af}td,th,.card{border-color:#2a323c}}
@@ -73,7 +76,6 @@ def render_report(lake: Lake, row: dict[str, Any]) -> str:
         ]
         return "\n".join([*head, *body, "</html>"])
     records, stages = summary["records"], summary["stages"]
-    ledger = _ledger(lake, row["generation"])
     body = [
         _cards(summary),
         "<h2>From records to indexed</h2>",
@@ -82,24 +84,27 @@ def render_report(lake: Lake, row: dict[str, Any]) -> str:
         _stages(stages),
         "<h2>What it cost</h2>",
         _cost(stages, summary),
-        f"<h2>What is in generation {row['generation']}</h2>",
-        ledger if isinstance(ledger, str) else _media_types(ledger),
-        "<h2>Rejects</h2>",
-        ledger if isinstance(ledger, str) else _rejects(ledger),
+        _content(lake, row["generation"]),
     ]
     return "\n".join([*head, *body, "</html>"])
 
 
-def _ledger(lake: Lake, number: int) -> pa.Table | str:
-    """The records as a generation pins them, or a paragraph that says why they cannot be read: old versions go with a vacuum."""
+def _content(lake: Lake, number: int) -> str:
+    """What a generation holds and refuses, or a paragraph that says why it cannot be read: old versions go with a vacuum."""
     found = [generation for generation in load_generations(lake) if generation.number == number]
     if not found:
-        return f"<p>Not known: generation {number} is not in the lake.</p>"
-    columns = ["record_id", "path", "uri", "media_type", "reject_class", "error", "state", "attempts"]
+        return f"<h2>Rejects</h2><p>Not known: generation {number} is not in the lake.</p>"
     try:
-        return read_pinned(lake, found[0], "records", columns=columns)
+        ledger = _ledger(lake, found[0])
     except StoreError as error:
-        return f"<p>Not known: the records of generation {number} are no longer readable ({escape(error.message)}).</p>"
+        return f"<h2>Rejects</h2><p>Not known: the records of generation {number} are no longer readable ({escape(error.message)}).</p>"
+    about = f"<p class=sub>What follows is in generation {number}.</p>"
+    return about + content_sections(Reader(lake, found[0]), ledger) + "<h2>Rejects</h2>" + _rejects(ledger)
+
+
+def _ledger(lake: Lake, generation: Generation) -> pa.Table:
+    columns = ["record_id", "parent_id", "path", "uri", "media_type", "reject_class", "error", "state", "attempts"]
+    return read_pinned(lake, generation, "records", columns=columns)
 
 
 def _cards(summary: dict[str, Any]) -> str:
@@ -154,19 +159,6 @@ def _cost(stages: dict[str, dict[str, Any]], summary: dict[str, Any]) -> str:
     )
     start = summary.get("started_seconds", {}).get("ray_start", 0)
     return f"<p>{cpu:.1f} CPU-seconds and {gpu:.1f} GPU-seconds in the stages; starting Ray took {start:.1f} s.</p>{bars}"
-
-
-def _media_types(ledger: pa.Table) -> str:
-    counts = (
-        ledger.group_by(["media_type", "state"])
-        .aggregate([([], "count_all")])
-        .sort_by([("media_type", "ascending"), ("state", "ascending")])
-    )
-    lines = "".join(
-        f"<tr><td>{escape(row['media_type'] or '(unknown)')}<td>{escape(row['state'])}<td class=n>{row['count_all']}"
-        for row in counts.to_pylist()
-    )
-    return f"<table><tr><th>media type<th>state<th class=n>records{lines}</table>"
 
 
 def _rejects(ledger: pa.Table) -> str:

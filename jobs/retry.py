@@ -63,6 +63,7 @@ def retry(root: Path, settings: Settings, reject_class: str | None, *, progress:
             "generation": generation.number if generation else 0,
             "seconds": 0.0,
             "records": _no_records(),
+            "children": {},
             "stages": {},
             "rejects": {},
         }

@@ -10,17 +10,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from raydex.configs.settings import EmbedSettings
 from raydex.ir.errors import ConfigError, StoreError
 from raydex.ir.locator import Locator
 from raydex.jobs.reading import Reader, open_reader
-
-SOURCE_TYPES = {
-    "code": ("text/x-python", "text/x-typescript", "text/x-tsx"),
-    "document": ("text/html", "text/markdown", "text/plain", "application/pdf"),
-}
+from raydex.jobs.source_types import source_type_of, source_types
 
 
 def search(root: Path, text: str, k: int, source_type: str | None = None) -> dict[str, Any]:
@@ -36,7 +33,7 @@ def search(root: Path, text: str, k: int, source_type: str | None = None) -> dic
     cursor = reader.generation.cursors.get("vectors")
     if cursor is None:
         raise ConfigError("this generation has no vectors", place=str(root), remedy="Index with an embedding model (embed.model)")
-    types = _types(source_type)
+    types = None if source_type is None else source_types(source_type)
     if not cursor["collection"]:
         return {"query": text, "truncated": False, "generation": reader.generation.number, "engine": "none", "hits": []}
     query, truncated = embed_query(cursor, text)
@@ -75,8 +72,9 @@ def exact(reader: Reader, query: np.ndarray, k: int, types: tuple[str, ...] | No
 
     table = reader.vector_rows(["chunk_id", "record_id", "vector"])
     if types:
-        kept = reader.rows("documents", columns=["record_id", "media_type"], where=pc.field("media_type").isin(list(types)))
-        table = table.filter(pc.is_in(table.column("record_id"), kept.column("record_id").combine_chunks()))
+        heads = reader.rows("documents", columns=["record_id", "media_type", "parser"]).to_pylist()
+        kept = pa.array([row["record_id"] for row in heads if source_type_of(row["media_type"], row["parser"]) in types], pa.string())
+        table = table.filter(pc.is_in(table.column("record_id"), kept))
     parts = (
         (batch.column("vector").flatten().to_numpy().reshape(batch.num_rows, -1), batch.column("chunk_id").to_pylist())
         for batch in table.to_batches()
@@ -121,15 +119,3 @@ def describe(reader: Reader, found: list[tuple[str, float]]) -> list[dict[str, A
             }
         )
     return hits
-
-
-def _types(source_type: str | None) -> tuple[str, ...] | None:
-    if source_type is None:
-        return None
-    if "/" in source_type:
-        return (source_type,)
-    if source_type not in SOURCE_TYPES:
-        raise ConfigError(
-            f"unknown source type {source_type!r}", remedy=f"Known: {', '.join(SOURCE_TYPES)}, or a media type like text/html"
-        )
-    return SOURCE_TYPES[source_type]

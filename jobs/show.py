@@ -17,8 +17,9 @@ from raydex.ir.errors import ConfigError
 from raydex.ir.ids import content_hash
 from raydex.ir.locator import LineIndex, Locator, split_lines
 from raydex.ir.printed import plain_rows
-from raydex.jobs.originals import GAP, Originals
+from raydex.jobs.originals import GAP, Originals, range_of
 from raydex.jobs.reading import Reader, open_reader
+from raydex.kernels.excerpt import has_text
 
 Row = dict[str, Any]
 
@@ -108,7 +109,9 @@ def _whole(record: Row, text: str | None) -> list[Locator]:
     """A file as a place: all of its text, else its path."""
     if not text or record["media_type"] == "application/pdf":
         return [Locator(member=record["path"])]
-    return [Locator(char=(0, len(text)), line=(1, max(1, len(split_lines(text)))))]
+    place = Locator(char=(0, len(text)), line=(1, max(1, len(split_lines(text)))))
+    part = range_of(record)
+    return [place if part is None else part.outside(place)]
 
 
 def _own_places(reader: Reader, originals: Originals, record: Row, row: Row) -> list[Locator]:
@@ -129,7 +132,7 @@ def _symbol_place(reader: Reader, originals: Originals, record: Row, row: Row) -
 def _node_place(reader: Reader, originals: Originals, record: Row, row: Row) -> list[Locator]:
     """A canonical or chunker node: a file or document is its record, a symbol has its own place, a section that of its edge."""
     identifier = row["node_id"]
-    if identifier == record["record_id"]:
+    if identifier == record["record_id"] or row.get("kind") == "ticket":
         return WHOLE
     symbol = reader.by_ids("symbols", "symbol_id", [identifier]).get(identifier)
     if symbol:
@@ -192,7 +195,7 @@ def edge_around(reader: Reader, edge: Row, originals: Originals | None = None) -
             continue
         record = records.get(item["source_record_id"])
         place = Locator.parse(item["locator"])
-        excerpt = originals.excerpt(record, [place]) if record and (place.char or place.line) else None
+        excerpt = originals.excerpt(record, [place]) if record and has_text(place, record["media_type"]) else None
         shown.append(
             {
                 "evidence_id": identifier,

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from raydex.ir.errors import ConfigError, StoreError
+from raydex.ir.file_range import split_range
 from raydex.ir.ids import source_id
 from raydex.jobs.folder_walk import walk
 from raydex.jobs.git_info import GitInfo, find_git
@@ -36,7 +37,7 @@ from raydex.jobs.listing import (
     unreadable,
 )
 
-__all__ = ["ListRules", "Listed", "Source", "hash_files", "list_source", "open_source", "read_uri"]
+__all__ = ["ListRules", "Listed", "Source", "hash_files", "list_source", "open_source", "read_range", "read_uri"]
 
 GONE = "gone"  # kind of a source whose place is no more
 _SCHEME = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*://")
@@ -138,13 +139,26 @@ def list_source(source: Source, rules: ListRules | None = None, excluded: Counte
 
 
 def read_uri(uri: str) -> bytes:
-    """The bytes there. Raises OSError as the system gives it."""
+    """The bytes there, or those of the range that a fragment names. Raises OSError as the system gives it."""
+    whole, part = split_range(uri)
+    if part is not None:
+        return read_range(whole, part.start, part.end - part.start)
     if uri.startswith(FILE_SCHEME):
         with open(path_of(uri), "rb", buffering=0) as file:
             return file.readall()
     from raydex.jobs.object_sources import read_object
 
     return read_object(uri)
+
+
+def read_range(uri: str, start: int, size: int) -> bytes:
+    """Bytes from `start` on, at most `size`. Raises OSError."""
+    if uri.startswith(FILE_SCHEME):
+        with open(path_of(uri), "rb", buffering=0) as file:
+            return os.pread(file.fileno(), size, start)
+    from raydex.jobs.object_sources import read_object
+
+    return read_object(uri, start, start + size)
 
 
 def _list_one(path: str) -> Listed:

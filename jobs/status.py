@@ -7,9 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import orjson
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from raydex.cluster.delta import read_delta
 from raydex.cluster.lake import Lake, active_generation, load_ledger
+from raydex.ir.errors import REJECT_CLASSES
+from raydex.jobs.context import PENDING
+from raydex.jobs.summary import member_states
 
 RUNS_SHOWN = 5
 
@@ -18,7 +23,9 @@ def lake_status(root: Path) -> dict[str, Any]:
     """Raises ConfigError when there is no lake; a lake whose first run has not ended has generation 0."""
     lake = Lake.open(root)
     generation = active_generation(lake)
-    ledger = load_ledger(lake, columns=["state", "reject_class", "missing", "media_type", "source_name"])
+    ledger = load_ledger(lake, columns=["state", "parent_id", "reject_class", "missing", "media_type", "source_name", "fingerprints"])
+    versions = generation.table_versions if generation else {}
+    seen = observation_states(lake, versions)
     missing: Counter[str] = Counter()
     for items in ledger.column("missing").to_pylist():
         missing.update(items or ())
@@ -30,12 +37,15 @@ def lake_status(root: Path) -> dict[str, Any]:
         "generation": generation.number if generation else 0,
         "unfinished_run": lake.dirty(),
         "sources": list(generation.sources.values()) if generation else [],
-        "records": dict(sorted(Counter(ledger.column("state").to_pylist()).items())),
+        "records": dict(sorted(Counter(ledger.filter(pc.field("parent_id") == "").column("state").to_pylist()).items())),
+        "children": {name: count for name, count in member_states(ledger).items() if count},
         "media_types": dict(sorted(Counter(ledger.column("media_type").to_pylist()).items())),
         "missing": dict(sorted(missing.items())),
-        "captions": "unavailable: no captioning model is configured",
+        "observations": seen,
+        "backlog": standing_backlog(ledger, seen),
+        "running": lake.progress(),
         "rejects": dict(sorted(rejects.items())),
-        "tables": table_counts(lake, generation.table_versions if generation else {}),
+        "tables": table_counts(lake, versions),
         "stores": generation.cursors if generation else {},
         "runs": [
             {
@@ -49,6 +59,32 @@ def lake_status(root: Path) -> dict[str, Any]:
             for row in last
         ],
     }
+
+
+def observation_states(lake: Lake, versions: dict[str, int]) -> dict[str, dict[str, int]]:
+    """ocr, caption → status → pages and images: what models saw, and what no engine or model was there for (`unavailable`)."""
+    counts: dict[str, Counter[str]] = {"ocr": Counter(), "caption": Counter()}
+    if "observations" in versions:
+        rows = read_delta(lake.tables, "observations", columns=["kind", "status"], version=versions["observations"])
+        for group in rows.group_by(["kind", "status"]).aggregate([([], "count_all")]).to_pylist():
+            counts[group["kind"]][group["status"]] = group["count_all"]
+    return {kind: dict(sorted(found.items())) for kind, found in counts.items()}
+
+
+def standing_backlog(ledger: pa.Table, seen: dict[str, dict[str, int]]) -> dict[str, int]:
+    """Stage → what it still has before it: records that the next run tries again (parse, embed) or goes on with (caption), and pages and
+    images that wait for an engine or a model to be configured (observe, caption)."""
+    waiting = dict.fromkeys(("parse", "observe", "caption", "embed"), 0)
+    columns = (ledger.column(name).to_pylist() for name in ("state", "reject_class", "missing", "fingerprints"))
+    for state, reject_class, missing, prints in zip(*columns, strict=True):
+        missing = missing or ()
+        waiting["embed"] += "embedding" in missing
+        waiting["caption"] += dict(prints or ()).get("caption") == PENDING
+        retried = bool(reject_class) and REJECT_CLASSES[reject_class].retryable
+        waiting["parse"] += "current_content" in missing or (retried and (state == "rejected" or "pages" in missing))
+    waiting["observe"] = seen["ocr"].get("unavailable", 0)
+    waiting["caption"] += seen["caption"].get("unavailable", 0)
+    return waiting
 
 
 def table_counts(lake: Lake, versions: dict[str, int]) -> dict[str, int]:

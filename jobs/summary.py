@@ -3,38 +3,47 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import orjson
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from raydex.cluster.delta import commit_files, write_data_file
 from raydex.cluster.lake import Generation, Lake
+from raydex.ir.kinds import RECORD_STATES
 from raydex.ir.rows import to_table
 from raydex.jobs.context import STAGES, RunContext
 from raydex.jobs.epochs import FIGURES, Tally
+from raydex.jobs.held import WHERE_SEEN
 from raydex.jobs.plan import Plan
 
 if TYPE_CHECKING:
     from raydex.jobs.index import IndexRun
 
-STAGE_NAMES = ("list", "parse", "chunk", "embed", "project", "vectors", "graph", "verify")
+STAGE_NAMES = ("list", "parse", "observe", "caption", "chunk", "embed", "project", "vectors", "graph", "verify")
 
 
-def summarise(run: IndexRun, plan: Plan, tally: Tally, generation: Generation | None, finished: dict[str, Any]) -> dict[str, Any]:
-    """records: seen = new + changed + unchanged = indexed + degraded + rejected (contracts 18); deleted is outside seen.
+def summarise(
+    run: IndexRun, plan: Plan, tally: Tally, generation: Generation | None, finished: dict[str, Any], ledger: pa.Table
+) -> dict[str, Any]:
+    """records: seen = new + changed + unchanged = indexed + degraded + rejected (contracts 18); deleted is outside seen. children: members
+    of the ledger as the run leaves it, by state.
 
-    stages: `seconds` of parse, chunk and embed add up over their actors, those of the other steps are the driver's. `wall_seconds` and
-    `queue` (the most records that waited before the stage) come from the board; they are null where it did not answer.
+    stages: `seconds` of those that run in actors (parse to embed) add up over their actors, those of the other steps are the driver's.
+    `wall_seconds` and `queue` (the most records that waited before the stage) come from the board; they are null where it did not answer.
     """
     states = tally.states + plan.unchanged_states
     counts = plan.counts
     stages: dict[str, dict[str, float | None]] = {name: dict.fromkeys(FIGURES, 0) for name in STAGE_NAMES}
     stages["list"].update(rows_in=counts["seen"], rows_out=counts["seen"], **run.listing)
     for name in STAGES:
-        unknown = None if plan.work.num_rows else 0
+        passed_by = name in WHERE_SEEN and not tally.stages[name]["rows_in"]
+        unknown = None if plan.work.num_rows and not passed_by else 0
         stages[name].update(tally.stages[name])
         stages[name].update({"wall_seconds": unknown, "queue": unknown, **run.measured.get(name, {})})
     for name in ("project", "vectors", "graph", "verify"):
@@ -55,6 +64,7 @@ def summarise(run: IndexRun, plan: Plan, tally: Tally, generation: Generation | 
             "degraded": states["degraded"],
             "rejected": states["rejected"],
         },
+        "children": member_states(ledger),
         "stages": {
             name: {key: None if value is None else round(value, 3) for key, value in figures.items()} for name, figures in stages.items()
         },
@@ -67,6 +77,12 @@ def summarise(run: IndexRun, plan: Plan, tally: Tally, generation: Generation | 
         "started_seconds": {key: round(value, 3) for key, value in run.seconds.items()},
         "stores": finished.get("stores", {}),
     }
+
+
+def member_states(ledger: pa.Table) -> dict[str, int]:
+    """State → members (attachments, files of archives); `ledger` has state and parent_id."""
+    states = Counter(ledger.filter(pc.field("parent_id") != "").column("state").to_pylist())
+    return {name: states[name] for name in RECORD_STATES}
 
 
 def join_stages(left: dict[str, Any], right: dict[str, Any]) -> dict[str, Any]:

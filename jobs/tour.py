@@ -13,6 +13,14 @@ from raydex.ir.errors import RaydexError
 ROOT = Path(__file__).resolve().parents[1]
 CORPUS = ROOT / "examples" / "corpus"
 QUESTION = "How long is a reserved bike kept, and what lets it go?"
+# what stands in a scanned page, a deck, a sheet, an attachment of a mail and a ticket
+ELSEWHERE = (
+    "How many newton metres do the two latch screws take?",
+    "What went well in the season of 2031, and what did riders complain about?",
+    "How many kilometres did the vans drive in week 41?",
+    "What does a latch assembly of type NL-4 cost?",
+    "Why does the countdown jump back after a hold was lengthened?",
+)
 # the page and the function that answer it, then what a request does on its way to the event log
 PATHS = (("docs/design/reservations.html#When a hold ends", "release_expired"), ("post_reservation", "record_event"))
 
@@ -42,6 +50,9 @@ def tour(lake: Path) -> int:
     print_summary(index(IndexRequest(specs=(str(CORPUS),), lake=str(lake), settings=settings, name="velodock", say=_say)))
     _step(f'raydex search "{QUESTION}" --lake {_short(lake)} -k 5')
     print_hits(search(lake, QUESTION, 5))
+    for question in ELSEWHERE:
+        _step(f'raydex search "{question}" --lake {_short(lake)} -k 1')
+        print_hits(search(lake, question, 1))
     for source, target in PATHS:
         _step(f"raydex path {shlex.quote(source)} {target} -k 1 --lake {_short(lake)}")
         print_path(find_path(lake, source, target, 8, 1))

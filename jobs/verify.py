@@ -25,9 +25,10 @@ from raydex.ir.kinds import CODE_RELATIONS_BETWEEN_NODES, RECORD_STATES
 from raydex.ir.locator import Locator
 from raydex.ir.tables import RECORD_TABLES, TABLES
 from raydex.jobs.one_model import embed_marks, no_model_fingerprint, say_sources
+from raydex.jobs.originals import mail_inside, range_of
 from raydex.jobs.reading import Reader, open_reader
 from raydex.jobs.verify_keys import are_unique, table_keys
-from raydex.kernels.decode import decode_as
+from raydex.kernels.excerpt import OUTLOOK, Excerpts, has_text
 
 EXAMPLES = 3
 SAMPLE = 256
@@ -331,9 +332,11 @@ def check_evidence(reader: Reader) -> Iterator[Check]:
     """C6: each excerpt, cut anew from the original, hashes to what its evidence says; each source record still exists. An excerpt that no
     range of text stands for, or whose original neither the lake nor its source has, is not checked, and counted as such."""
     columns = ["evidence_id", "source_record_id", "locator", "excerpt_hash", "revision"]
-    names = ["record_id", "path", "uri", "cas_uri", "content_hash"]
+    names = ["record_id", "path", "uri", "cas_uri", "content_hash", "media_type", "parent_id"]
     records = {row["record_id"]: row for row in reader.rows("records", columns=names).to_pylist()}
     encodings = {row["record_id"]: row["encoding"] for row in reader.rows("documents", columns=["record_id", "encoding"]).to_pylist()}
+    outlook = reader.rows("documents", columns=["record_id", "metadata"], where=pc.field("media_type") == OUTLOOK).to_pylist()
+    inside = {row["record_id"]: mail_inside(row["metadata"]) for row in outlook}
     by_record: dict[str, list[dict[str, Any]]] = defaultdict(list)
     for row in reader.rows("evidence", columns=columns).to_pylist():
         by_record[row["source_record_id"]].append(row)
@@ -341,7 +344,7 @@ def check_evidence(reader: Reader) -> Iterator[Check]:
     bad: list[str] = []
     for record_id, rows in by_record.items():
         record = records.get(record_id)
-        text: str | None = None
+        excerpts: Excerpts | None = None
         looked = False
         for row in rows:
             place = Locator.parse(row["locator"])
@@ -351,18 +354,21 @@ def check_evidence(reader: Reader) -> Iterator[Check]:
                 continue
             if place.member is not None and place.char is None:
                 excerpt = record["path"]
-            elif place.char is None and place.line is None:
+            elif not has_text(place, record["media_type"]):
                 blind += 1
                 continue
             else:
                 if not looked:
                     looked = True
                     data = reader.original(record)
-                    text = None if data is None else decode_as(data, encodings.get(record_id) or "utf-8")
-                if text is None and not record["cas_uri"]:
+                    if data is not None:
+                        encoding = encodings.get(record_id) or ""
+                        excerpts = Excerpts(data, record["media_type"], encoding, inside.get(record_id, ""))
+                if excerpts is None and not record["cas_uri"]:
                     gone += 1
                     continue
-                excerpt = None if text is None else place.slice_text(text)
+                part = range_of(record)
+                excerpt = None if excerpts is None else excerpts.at(place if part is None else part.inside(place))
             if excerpt is not None and content_hash(excerpt.encode()) == row["excerpt_hash"]:
                 good += 1
             else:

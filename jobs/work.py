@@ -7,25 +7,34 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from raydex.cluster.delta import list_data_files, read_data_file
 from raydex.cluster.lake import Lake
 from raydex.jobs.flow import WORK
 
-STORED_TABLES = {"chunk": ("documents", "blocks", "symbols", "rejects"), "embed": ("chunks", "rejects"), "keep": ("rejects",)}
+STORED_TABLES = {
+    "caption": ("documents", "blocks", "symbols", "assets", "observations", "rejects"),
+    "chunk": ("documents", "blocks", "symbols", "observations", "rejects"),
+    "embed": ("chunks", "rejects"),
+    "keep": ("rejects",),
+}
 MAX_BLOCKS = 4_096
 BUFFER_ROWS = 2_048
 
 
 class WorkRows:
-    """Collects rows of WORK; a few thousand at a time become Arrow."""
+    """Collects rows of WORK; a few thousand at a time become Arrow. `parsed`: ids of those that start with parsing."""
 
     def __init__(self) -> None:
+        self.parsed: set[str] = set()
         self._buffer: list[dict[str, Any]] = []
         self._tables: list[pa.Table] = []
 
     def append(self, row: dict[str, Any]) -> None:
         self._buffer.append(row)
+        if row["start"] == "parse":
+            self.parsed.add(row["record_id"])
         if len(self._buffer) >= BUFFER_ROWS:
             self._flush()
 
@@ -66,9 +75,12 @@ def set_column(work: pa.Table, name: str, values: list[Any] | np.ndarray) -> pa.
 
 
 def number_epochs(work: pa.Table, first: int, size: int) -> tuple[pa.Table, dict[int, int]]:
-    """`work` with epochs, `size` rows an epoch, and epoch → number of records in it."""
-    epochs = first + np.arange(work.num_rows, dtype=np.int64) // size
-    numbers, counts = np.unique(epochs, return_counts=True)
+    """`work` with epochs, `size` records an epoch, and epoch → number of records in it. Segments stand behind their file, in its epoch, and
+    are counted with it as members are."""
+    segments = pc.and_(pc.not_equal(work.column("parent_id"), ""), pc.equal(work.column("start"), "parse"))
+    heads = ~np.asarray(pc.fill_null(segments, False))
+    epochs = first + (np.cumsum(heads, dtype=np.int64) - 1) // size
+    numbers, counts = np.unique(epochs[heads], return_counts=True)
     return set_column(work, "epoch", epochs), dict(zip(numbers.tolist(), counts.tolist()))
 
 
