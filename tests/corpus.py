@@ -55,8 +55,8 @@ export async function fetchLevel(base: string): Promise<Level> {
 function parse(text: string): Level { return JSON.parse(text); }
 """,
     "code/client/main.ts": 'import { fetchLevel } from "./api";\nexport function show(base: string) { return fetchLevel(base); }\n',
-    "data/levels.json": '{"levels": [1, 2, 3]}\n',
-    "data/levels.csv": "time,level\n1,2\n",
+    "data/levels.json5": '{"levels": [1, 2, 3]}\n',
+    "data/levels.sql": "time,level\n1,2\n",
 }
 
 

@@ -8,8 +8,9 @@ from raydex.ir.ids import content_hash
 from raydex.ir.parsed import ParsedFile, to_plain
 from raydex.kernels.decode import decode
 from raydex.kernels.limits import Limits
-from raydex.kernels.parse import parse
-from raydex.kernels.request import ParseRequest
+from raydex.kernels.members import member_id, member_path
+from raydex.kernels.parse import parse, rejected
+from raydex.kernels.request import OUTERMOST, Nesting, ParseRequest
 
 PAGES = Path(__file__).parent / "fixtures" / "pages"
 CORPUS = Path(__file__).parents[1] / ".." / "shared" / "corpora" / "docs"
@@ -18,6 +19,27 @@ CORPUS = Path(__file__).parents[1] / ".." / "shared" / "corpora" / "docs"
 def parse_bytes(data: bytes | str, media_type: str, path: str = "page", limits: Limits | None = None) -> ParsedFile:
     raw = data.encode() if isinstance(data, str) else data
     return parse(ParseRequest("rec_test", content_hash(raw), path, media_type, raw, limits=limits or Limits()))
+
+
+def children(parsed: ParsedFile, limits: Limits | None = None, around: Nesting = OUTERMOST) -> list[ParsedFile]:
+    """The members of a container, each parsed or rejected as a run does it."""
+    nesting = around.inside(parsed.media_type)
+    found = []
+    for member in parsed.members:
+        request = ParseRequest(
+            member_id(parsed.record_id, member.step),
+            content_hash(member.data),
+            member_path(parsed.path, member.name),
+            member.media_type,
+            member.data,
+            limits=limits or Limits(),
+            nesting=nesting,
+            inside=member.inside,
+        )
+        deep = "too_deep" if nesting.too_deep(request.limits) else ""
+        refused = member.reject_class or deep
+        found.append(rejected(request, refused, member.error) if refused else parse(request))
+    return found
 
 
 def parse_html_page(data: bytes | str, **options: object) -> ParsedFile:

@@ -12,16 +12,20 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from raydex.ir.ids import content_hash, record_id
-from raydex.ir.rows import Stamp, parse_tables, stamped
+from raydex.ir.rows import Stamp, chunk_tables, parse_tables, stamped
 from raydex.ir.tables import TABLES
 from raydex.jobs.project import ProjectStamp
 from raydex.jobs.project_inputs import COLUMNS, ProjectInputs
+from raydex.kernels.chunk import ChunkOptions, ChunkSource, chunk
+from raydex.kernels.members import member_id, member_path
 from raydex.kernels.parse import parse
 from raydex.kernels.request import ParseRequest
+from raydex.kernels.tokens import load_tokenizer
 
 WORKSPACE, WHEN = "default", datetime(2026, 1, 2, tzinfo=UTC)
 STAMP = ProjectStamp("fp", "run_1", 3, WHEN)
 MEDIA_TYPES = {"py": "text/x-python", "ts": "text/x-typescript", "md": "text/markdown", "rs": "text/x-rust", "csv": "text/csv"}
+MEDIA_TYPES |= {"eml": "message/rfc822", "json": "application/json", "zip": "application/zip"}
 
 
 class TestLake:
@@ -64,6 +68,39 @@ class TestLake:
             if name in self.tables:
                 self.tables[name].append(table)
         return stamp
+
+    def add_container(self, path: str, data: bytes, source: str = "shop") -> list[Stamp]:
+        """A mail, ticket, export or archive, parsed and chunked, and then its members; the stamps of all."""
+        media_type = MEDIA_TYPES[path.rpartition(".")[2]]
+        stamp = self.stamp(source, path, data)
+        return self._add_members(ParseRequest(stamp.record_id, stamp.content_hash, path, media_type, data, WORKSPACE, "shop"), source, "")
+
+    def _add_members(self, request: ParseRequest, source: str, parent: str) -> list[Stamp]:
+        stamp = Stamp(request.record_id, request.content_hash, "fp", "run_1", 1, WHEN)
+        about = {"source_name": source, "workspace": WORKSPACE, "repository": "shop", "path": request.path, "parent_id": parent}
+        about |= {"media_type": request.media_type, "cas_uri": f"cas:{request.content_hash}", "state": "indexed"}
+        self.add("records", [about], stamp)
+        parsed = parse(request)
+        assert parsed.document is not None, parsed.rejects
+        tables = parse_tables(parsed, stamp)
+        source_of = ChunkSource(request.record_id, request.content_hash, request.path, parsed.document.title, request.media_type)
+        source_of.blocks = parsed.blocks
+        tables |= chunk_tables(chunk(source_of, ChunkOptions(), load_tokenizer()), stamp)
+        for name, table in tables.items():
+            if name in self.tables:
+                self.tables[name].append(table)
+        stamps = [stamp]
+        for member in parsed.members:
+            inner = ParseRequest(
+                member_id(request.record_id, member.step),
+                content_hash(member.data),
+                member_path(request.path, member.name),
+                member.media_type,
+                member.data,
+                nesting=request.nesting.inside(request.media_type),
+            )
+            stamps += self._add_members(inner, source, request.record_id)
+        return stamps
 
     def add_document(self, path: str, title: str, sections: list[tuple[str, str, str | None]], source: str = "shop") -> Stamp:
         """A document with sections (id, name, id of the section above or None)."""

@@ -2,25 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from raydex.cluster.delta import read_delta
 from raydex.cluster.lake import Lake, load_ledger, next_epoch
 from raydex.configs.settings import Settings, load_settings
+from raydex.jobs.caption_stage import CaptionWorker, caption_work, images_of
 from raydex.jobs.chunk_stage import ChunkWorker
 from raydex.jobs.context import RunContext, stage_fingerprints
 from raydex.jobs.embed_stage import EmbedWorker
 from raydex.jobs.epochs import EpochCommitter, Tally
 from raydex.jobs.live import sweep, sweep_ledger
+from raydex.jobs.observe_stage import ObserveWorker
 from raydex.jobs.parse_stage import ParseWorker
 from raydex.jobs.pdf_ranges import RangeWorker, SplitWorker, find_long_pdfs
 from raydex.jobs.plan import Plan, make_plan
+from raydex.jobs.range_reading import ReadWorker
 from raydex.jobs.sources import open_source
+from raydex.jobs.streams import CutWorker, find_streams, with_segments
 from raydex.jobs.work import number_epochs, set_column, work_tables
 
 
@@ -32,6 +38,7 @@ class PlainRun:
         self.lake = Lake(root)
         self.settings = load_settings(None, {"embed": {"model": "none"}, **overrides})
         self.runs = 0
+        self.captioner: Callable[[pa.Table], pa.Table] | None = None  # rows of IMAGES → rows of CAPTIONS
 
     def change(self, **sections: dict[str, Any]) -> None:
         """Sets keys of sections."""
@@ -49,19 +56,30 @@ class PlainRun:
         """Plan, page ranges, stages, commits and sweep. `lost`: first page of a range → why its worker cannot read the file."""
         self.runs += 1
         context, plan = self.context(), self.plan()
-        work, expected = number_epochs(plan.work, next_epoch(self.lake), self.settings.run.epoch_records)
+        first = next_epoch(self.lake)
+        work = plan.work.filter(pc.field("start") != "caption")
         work = set_column(work, "ranges", self.ranges(context, work, lost or {}))
-        committer = EpochCommitter(context, expected, plan.kept)
-        workers = [ParseWorker(context), ChunkWorker(context), EmbedWorker(context)]
-        for batch in work_tables(work, 8):
-            for worker in workers:
-                batch = worker(batch)
-            committer.add(batch)
-        tally = committer.finish()
+        large = [CutWorker(context)(pa.Table.from_pylist([row])) for row in find_streams(work, self.settings.run.stream_bytes)]
+        work = with_segments(work, {row["record_id"]: row for table in large for row in table.to_pylist()})
+        tally = self._pass(context, plan, work, ObserveWorker(context))
+        work = caption_work(self.lake, plan.work, first, bool(self.settings.caption.model))
+        if work.num_rows:
+            captions = self.captioner(images_of(context, work)) if self.settings.caption.model and self.captioner else None
+            tally.join(self._pass(context, plan, work, CaptionWorker(context, None, captions)))
         sweep_ledger(self.lake, set(plan.deleted))
         sweep(self.lake, load_ledger(self.lake))
         sweep(self.lake, load_ledger(self.lake), tables=("rejects",))
         return tally
+
+    def _pass(self, context: RunContext, plan: Plan, work: pa.Table, second: ObserveWorker | CaptionWorker) -> Tally:
+        work, expected = number_epochs(work, next_epoch(self.lake), self.settings.run.epoch_records)
+        committer = EpochCommitter(context, expected, plan.kept)
+        workers = [ParseWorker(context), second, ChunkWorker(context), EmbedWorker(context)]
+        for batch in work_tables(work, 8) if work.num_rows else ():
+            for worker in workers:
+                batch = worker(batch)
+            committer.add(batch)
+        return committer.finish()
 
     def ranges(self, context: RunContext, work: pa.Table, lost: dict[int, OSError]) -> list[list[str]]:
         """Staged files of the page ranges of each record, as the range workers write them."""
@@ -72,7 +90,10 @@ class PlainRun:
             for part in SplitWorker(context)(pa.Table.from_pylist([row])).to_pylist():
                 if part["first"] in lost:
                     part["uri"] += ".gone"
-                found.setdefault(row["record_id"], []).append(worker(pa.Table.from_pylist([part])).to_pylist()[0]["part"])
+                table = worker(pa.Table.from_pylist([part]))
+                if self.settings.ocr.engine != "none":
+                    table = ReadWorker(context)(table)
+                found.setdefault(row["record_id"], []).append(table.to_pylist()[0]["part"])
         return [found.get(record, []) for record in work.column("record_id").to_pylist()]
 
     def rows(self, table: str) -> list[dict[str, Any]]:

@@ -166,7 +166,7 @@ def test_parse(plant: dict[str, Any], asked: Ask, said: Say, tmp_path: Path) -> 
     assert fields | {"rejects"} <= set(parsed) and parsed["document"]["title"] == "Pump manual"
     assert "Press the green key" in said("parse", plant["corpus"] / "pages/index.html")
     assert "Controller.step" in said("parse", plant["corpus"] / "code/pump/control.py")
-    data = plant["corpus"] / "data/levels.json"
+    data = plant["corpus"] / "data/levels.json5"
     assert asked("parse", data)["rejects"][0]["class"] == "unsupported_media_type"
     said("parse", data, "--strict", code=1)
     (tmp_path / "cut.pdf").write_bytes(b"%PDF-1.7\n" + b"no objects " * 500)
@@ -178,8 +178,8 @@ def test_chunk(plant: dict[str, Any], asked: Ask, said: Say) -> None:
     result = asked("chunk", plant["corpus"] / "pages/design.md", "--strategy", "recursive", "--max-tokens", "32")
     assert {"chunks", "nodes", "edges"} <= set(result) and all(item["token_count"] <= 32 for item in result["chunks"])
     assert "chunks, " in said("chunk", plant["corpus"] / "pages/design.md")
-    assert asked("chunk", plant["corpus"] / "data/levels.csv")["chunks"] == []
-    said("chunk", plant["corpus"] / "data/levels.csv", "--strict", code=1)
+    assert asked("chunk", plant["corpus"] / "data/levels.sql")["chunks"] == []
+    said("chunk", plant["corpus"] / "data/levels.sql", "--strict", code=1)
     said("chunk", plant["corpus"] / "pages/design.md", "--strategy", "nonsense", code=2)
 
 
@@ -339,7 +339,7 @@ def test_verify(lake: Path, asked: Ask, said: Say) -> None:
 def test_report(own: Path, asked: Ask, said: Say, tmp_path: Path) -> None:
     target = tmp_path / "report.html"
     assert asked("report", "--lake", own, "-o", target) == {"report": str(target)}
-    assert "data/levels.json" in target.read_text()
+    assert "data/levels.json5" in target.read_text()
     assert "report: " in said("report", "--lake", own)
 
 

@@ -15,7 +15,7 @@ from raydex.configs.settings import load_settings
 from raydex.ir.errors import StoreError
 from raydex.jobs.cli import run
 
-NAMES = ["python", "java", "spark jars", "embedding model", "gpus", "objects", "vector store", "graph store", "registry"]
+NAMES = ["python", "java", "spark jars", "embedding model", "ocr", "captions", "gpus", "objects", "vector store", "graph store", "registry"]
 NAMES += ["parser isolation", "memory", "git"]
 
 
@@ -38,11 +38,12 @@ def test_a_configuration_that_cannot_work_is_said_with_remedies(tmp_path: Path, 
     path.write_text(
         "stores: {registry: 'nosuch://host/db', vectors: 'http://127.0.0.1:9'}\n"
         "embed: {model: /nowhere/at/all}\nstages: {embed: {gpus: 1}}\nobjects: {uri: 'nonsense://bucket'}\n"
+        "ocr: {engine: nosuch}\ncaption: {base_url: 'http://127.0.0.1:9'}\n"
     )
     assert run(["doctor", "-c", str(path), "--json"]) == 3
     result = json.loads(capsys.readouterr().out)
     found = {item["name"]: item for item in result["findings"]}
-    for name in ("registry", "vector store", "embedding model", "gpus", "objects"):
+    for name in ("registry", "vector store", "embedding model", "ocr", "captions", "gpus", "objects"):
         assert found[name]["state"] == "missing" and found[name]["detail"] and found[name]["remedy"], found[name]
     assert not result["ok"] and [item["name"] for item in result["findings"]] == NAMES
 

@@ -35,6 +35,14 @@ def minilm() -> Embedder:
     return found
 
 
+def test_half_precision_stays_near() -> None:
+    from raydex.kernels.bert import BertEncoder
+
+    ids = [[101, 2054, 102], [101, *range(2000, 2080), 102]]
+    whole, half = (BertEncoder(default_model_folder(), half=half).encode(ids) for half in (False, True))
+    assert half.dtype == np.float32 and float(np.abs(whole - half).max()) < 1e-3
+
+
 def test_vectors_are_units_of_the_models_dimension(minilm: Embedder) -> None:
     vectors = minilm.embed(TEXTS)
     assert vectors.shape == (len(TEXTS), 384)

@@ -144,6 +144,30 @@ def test_images_are_assets() -> None:
     assert [block.locator.image for block in parsed.blocks[1:]] == [1, 2]
 
 
+@pytest.mark.parametrize(
+    ("uri", "href", "media_type", "data"),
+    [
+        ("data:image/png;base64,iVBORw0=", "data:image/png;base64,", "image/png", b"\x89PNG\r"),
+        ("DATA:image/gif;Base64, R0lG\n ODk", "DATA:image/gif;Base64,", "image/gif", b"GIF89"),
+        ("data:image/svg+xml;base64,PHN2Zy8%2B", "data:image/svg+xml;base64,", "image/svg+xml", b"<svg/>"),
+        ("data:image/svg+xml;utf8,%3Csvg/>", "data:image/svg+xml;utf8,", "image/svg+xml", b"<svg/>"),
+        ("data:image/png;base64,%%%", "data:image/png;base64,", "image/png", None),
+        ("data:image/png", "data:image/png,", "image/png", None),
+    ],
+)
+def test_images_inside_the_page_have_their_bytes(uri: str, href: str, media_type: str, data: bytes | None) -> None:
+    parsed = parse_html_page(f"<p>x</p><img alt=a src='{uri}'>")
+    (asset,) = parsed.assets
+    assert (asset.href, asset.media_type, parsed.blobs.get(asset.asset_id)) == (href, media_type, data)
+    assert parsed.document is not None and (parsed.document.warnings == ["broken_image"]) == (data is None)
+
+
+def test_a_time_is_its_text() -> None:
+    assert kinds(parse_html_page('<p>on <time datetime="2024-05-01">May 1</time>, <time hidden>no</time>ok</p>')) == [
+        ("paragraph", "on May 1, ok")
+    ]
+
+
 def test_spans_are_clamped() -> None:
     page = "<table><tr><th rowspan=9 colspan=1000000000>h<th>i<tr><td rowspan=0>a<td colspan=-4>b<td colspan=x>c</table>"
     (table,) = parse_html_page(page).blocks

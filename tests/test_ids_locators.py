@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from raydex.ir import ids
 from raydex.ir.errors import InputError
-from raydex.ir.locator import LineIndex, Locator, split_lines
+from raydex.ir.locator import LineIndex, Locator, locator_of, split_lines
 
 texts = st.text(max_size=12)
 
@@ -45,6 +45,8 @@ boxes = st.none() | st.tuples(*[st.floats(-1e4, 1e4, allow_nan=False) for _ in r
             "sheet": names,
             "cells": names,
             "pointer": names,
+            "paragraph": numbers,
+            "note": numbers,
             "member": names,
             "char": st.none() | spans,
             "byte": st.none() | spans,
@@ -54,10 +56,12 @@ boxes = st.none() | st.tuples(*[st.floats(-1e4, 1e4, allow_nan=False) for _ in r
 )
 def test_a_locator_is_its_string(values: dict) -> None:
     if all(value is None for value in values.values()):
-        with pytest.raises(InputError):
-            Locator(**values)
+        for make in (lambda: Locator(**values), lambda: locator_of(values)):
+            with pytest.raises(InputError):
+                make()
         return
     locator = Locator(**values)
+    assert locator_of(values) == locator == locator_of({name: value for name, value in values.items() if value is not None})
     assert Locator.parse(str(locator)) == locator
     assert str(Locator.parse(str(locator))) == str(locator)
 
@@ -80,3 +84,10 @@ def test_lines_split_only_where_the_contract_says(text: str) -> None:
             assert index.line_of(offset) == number
         assert Locator(line=(number, number)).slice_text(text) == line
         at += len(line)
+
+
+@pytest.mark.parametrize("place", [{"char": (9, 3)}, {"line": (0, 1)}, {"byte": (-1, 2)}])
+def test_a_range_that_is_none_is_refused(place: dict) -> None:
+    for make in (lambda: Locator(**place), lambda: locator_of(place)):
+        with pytest.raises(InputError, match="is not a range"):
+            make()

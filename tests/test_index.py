@@ -186,7 +186,7 @@ def test_status_documents_and_report(built: dict[str, Any], tmp_path: Path) -> N
     assert listed["mismatches"] == 0
     page = write_report(built["lake"], None, tmp_path / "report.html").read_text()
     assert "unsupported_media_type" in page
-    assert "data/levels.json" in page
+    assert "data/levels.json5" in page
     assert "http://" not in page.replace("http://www.w3.org", "")
     assert "<script" not in page
 
@@ -361,6 +361,7 @@ def test_plain_functions_give_the_same_tables(built: dict[str, Any], tmp_path: P
     from raydex.jobs.digest import table_rows
     from raydex.jobs.embed_stage import EmbedWorker
     from raydex.jobs.epochs import EpochCommitter
+    from raydex.jobs.observe_stage import ObserveWorker
     from raydex.jobs.parse_stage import ParseWorker
     from raydex.jobs.plan import make_plan
     from raydex.jobs.sources import open_source
@@ -372,7 +373,7 @@ def test_plain_functions_give_the_same_tables(built: dict[str, Any], tmp_path: P
     work, expected = number_epochs(plan.work, 1, 5)
     context = RunContext(str(lake.root), "run_plain", settings.workspace, settings, prints, datetime.now(UTC), str(lake.objects))
     committer = EpochCommitter(context, expected, {})
-    workers = [ParseWorker(context), ChunkWorker(context), EmbedWorker(context)]
+    workers = [ParseWorker(context), ObserveWorker(context), ChunkWorker(context), EmbedWorker(context)]
     for batch in reversed(work_tables(work, 3)):
         for worker in workers:
             batch = worker(batch)

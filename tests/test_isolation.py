@@ -220,14 +220,22 @@ def test_a_consumer_may_stop_early_or_be_slow(child: ParseChild) -> None:
     assert [len(text_of(reply)) for reply in slow] == [3_000_000, 3_000_000]
 
 
-def test_rows_of_contained_files_carry_their_own_ids() -> None:
-    with ParseChild(target="hostile_parsers:parse_children") as child:
-        blocks = child.parse(*ask(1, "x")).tables["blocks"].to_pylist()
-    assert [(b["record_id"], b["content_hash"], b["text"]) for b in blocks] == [
-        ("rec_1", "hash1", "parent"),
-        ("rec_child1", "hash1", "child 1"),
-        ("rec_child2", "hash2", "child 2"),
+def test_bytes_from_inside_a_file_come_apart_and_in_order() -> None:
+    kept: list[bytes] = []
+
+    def keep(data: bytes) -> str:
+        kept.append(data)
+        return f"kept {len(kept)}"
+
+    with ParseChild(target="hostile_parsers:parse_members", keep=keep) as child:
+        reply = child.parse(*ask(1, "x"))
+    assert [block["text"] for block in reply.tables["blocks"].to_pylist()] == ["parent"]
+    assert [(part.kind, part.step, part.name, part.uri, part.size, part.reject_class) for part in reply.parts] == [
+        ("member", "part=1", "one", "kept 1", 5, ""),
+        ("member", "part=2", "two", "kept 2", 0, "bomb"),
+        ("asset", "", "", "kept 3", 6, ""),
     ]
+    assert kept == [b"first", b"", b"pixels"] and reply.parts[2].asset_id == "ast_1"
 
 
 def test_a_dead_nursery_is_replaced(child: ParseChild) -> None:

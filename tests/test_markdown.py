@@ -230,6 +230,27 @@ def test_embedded_html_is_walked_at_its_place() -> None:
     assert sources(parsed, page)[4] == '<img src="i.png" alt="I">'
 
 
+@pytest.mark.parametrize(
+    ("source", "text"),
+    [
+        ("a <span hidden>no <b>no</b></span> b", "a  b"),
+        ("a <script>x()</script>b<style>y</style>", "a b"),
+        ('a <i aria-hidden="true">no <i>no</i> no</i> b', "a  b"),
+        ('a <u style="display:none">no</u> <u>yes</u>', "a  yes"),
+        ("a <span hidden>not closed", "a not closed"),
+        ("a <input hidden> b", "a  b"),
+    ],
+)
+def test_embedded_html_hides_inside_a_line(source: str, text: str) -> None:
+    assert kinds(parse_markdown_page(source)) == [("paragraph", text)]
+
+
+def test_images_inside_the_page_have_their_bytes() -> None:
+    parsed = parse_markdown_page("![d](data:image/png;base64,aGk=)")
+    (asset,) = parsed.assets
+    assert (asset.href, asset.media_type, asset.alt, parsed.blobs) == ("data:image/png;base64,", "image/png", "d", {asset.asset_id: b"hi"})
+
+
 def test_hard_and_soft_breaks() -> None:
     assert kinds(parse_markdown_page("a\nb  \nc\\\nd")) == [("paragraph", "a b\nc\nd")]
 

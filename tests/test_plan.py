@@ -21,7 +21,7 @@ from raydex.jobs.plan import make_plan, start_stage
 from raydex.jobs.sources import open_source
 from raydex.jobs.work import number_epochs, work_tables
 
-PRINTS = {"parse": "p1", "chunk": "c1", "embed": "e1", "project": "j1"}
+PRINTS = {"parse": "p1", "observe": "o1", "caption": "i1", "chunk": "c1", "embed": "e1", "project": "j1"}
 
 
 def ledger_row(folder: Path, name: str, data: bytes, **changes: Any) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from raydex.jobs.chunk_stage import ChunkWorker
 from raydex.jobs.embed_stage import EmbedWorker
 from raydex.jobs.epochs import EpochCommitter
 from raydex.jobs.flow import FILES, METRICS, receipt_columns, with_columns
+from raydex.jobs.observe_stage import ObserveWorker
 from raydex.jobs.parse_stage import ParseWorker
 from raydex.jobs.pipeline import check_device
 from raydex.jobs.work import number_epochs, work_tables
@@ -58,7 +59,7 @@ def test_every_file_is_published_whatever_batches_the_engine_makes(tmp_path: Pat
     chance = random.Random(seed)
     committer = EpochCommitter(context, expected, {})
     batches = work_tables(work, 2)
-    for worker, size in ((ParseWorker(context), 4), (ChunkWorker(context), 2), (EmbedWorker(context), 1)):
+    for worker, size in ((ParseWorker(context), 4), (ObserveWorker(context), 4), (ChunkWorker(context), 2), (EmbedWorker(context), 1)):
         outputs = [piece for batch in batches for piece in split(worker(batch), 1)]
         chance.shuffle(outputs)
         batches = split(pa.concat_tables(outputs).combine_chunks(), size)
@@ -75,7 +76,7 @@ def receipts(tmp_path: Path) -> tuple[EpochCommitter, pa.Table]:
     context, plan = run.context(), run.plan()
     work, expected = number_epochs(plan.work, 1, 2)
     batch = work_tables(work, 2)[0]
-    for worker in (ParseWorker(context), ChunkWorker(context), EmbedWorker(context)):
+    for worker in (ParseWorker(context), ObserveWorker(context), ChunkWorker(context), EmbedWorker(context)):
         batch = worker(batch)
     return EpochCommitter(context, expected, {}), batch
 
@@ -135,9 +136,9 @@ def test_the_flag_of_a_cut_text_does_not_depend_on_where_its_vector_came_from(tm
     committer = EpochCommitter(context, expected, {})
     embed = EmbedWorker(context)
     embed.embedder = Embedder("stub", "stub@1", lambda batch: np.ones((len(batch), 3)), dimension=3, max_tokens=256)
-    parse, chunk = ParseWorker(context), ChunkWorker(context)
+    parse, observe, chunk = ParseWorker(context), ObserveWorker(context), ChunkWorker(context)
     for batch in work_tables(work, 1):
-        committer.add(embed(chunk(parse(batch))))
+        committer.add(embed(chunk(observe(parse(batch)))))
     committer.finish()
     rows = run.rows("embeddings")
     assert len({row["text_hash"] for row in rows}) == 1
@@ -146,10 +147,10 @@ def test_the_flag_of_a_cut_text_does_not_depend_on_where_its_vector_came_from(tm
 
 def test_a_gpu_is_reserved_and_used_or_neither() -> None:
     for device, gpus in (("auto", 0), ("auto", 1), ("cuda", 1), ("cuda:0", 0.5), ("cpu", 0)):
-        check_device(device, gpus)
+        check_device("embed", device, gpus)
     for device, gpus in (("cpu", 1), ("cuda", 0)):
         with pytest.raises(ConfigError, match=r"stages.embed.gpus") as error:
-            check_device(device, gpus)
+            check_device("embed", device, gpus)
         assert "embed.device: auto" in str(error.value)
 
 
