@@ -121,9 +121,10 @@ def plain_worker(context: Any, inbox: Any, outbox: Any) -> None:
     """One process: parse, chunk, embed, batch after batch, with one thread for the model."""
     from raydex.jobs.chunk_stage import ChunkWorker
     from raydex.jobs.embed_stage import EmbedWorker
+    from raydex.jobs.observe_stage import ObserveWorker
     from raydex.jobs.parse_stage import ParseWorker
 
-    stages = [ParseWorker(context), ChunkWorker(context), EmbedWorker(context)]
+    stages = [ParseWorker(context), ObserveWorker(context), ChunkWorker(context), EmbedWorker(context)]
     outbox.put("ready")
     while (table := inbox.get()) is not None:
         for stage in stages:

@@ -25,7 +25,7 @@ def verdict(name: str, ratio: float, reach: float | None, why: str = UNKNOWN, *,
 def said(row: dict) -> str:
     ratio, reach = row["ratio"], row["reach"]
     if reach is None:
-        return f"{ratio:,.0f}, no number to reach"
+        return f"{ratio:,.{2 if ratio < 10 else 0}f}, no number to reach"
     missed = ratio > reach if row["at_most"] else ratio < reach
     wanted = f"{ratio:,.3g} (reach {'at most' if row['at_most'] else 'at least'} {reach:g})"
     return f"{wanted} missed: {row['why']}" if missed else f"{wanted} reached"

@@ -21,6 +21,7 @@ ROOT = Path(__file__).resolve().parents[1]
 POINTS = (
     "delta.commit:documents:before:kill:1",
     "delta.commit:blocks:after:kill:1",
+    "delta.commit:observations:after:kill:1",
     "delta.commit:embeddings:after:kill:1",
     "epoch.acknowledge:before:kill:1",
     "epoch.acknowledge:after:kill:1",
