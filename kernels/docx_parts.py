@@ -11,7 +11,7 @@ from collections import Counter
 from typing import Any
 
 from raydex.ir.errors import InputError, LimitError
-from raydex.kernels.package import Package, Relation, parse_part
+from raydex.kernels.package import CORE_PROPERTIES, Package, Relation, parse_part
 from raydex.kernels.request import ParseRequest
 
 W = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
@@ -20,18 +20,6 @@ VAL = W + "val"
 # a tree costs some hundred bytes a tag: more of them than a document of `limits.blocks` paragraphs ever has
 MAX_TAGS = 4_000_000
 _STRICT = re.compile(rb"""(xmlns(?::[\w.-]+)?\s*=\s*["'])http://purl\.oclc\.org/ooxml/(\w+)/(\w+)""")
-_PROPERTIES = {
-    "title": "title",
-    "subject": "subject",
-    "creator": "creator",
-    "keywords": "keywords",
-    "description": "description",
-    "lastModifiedBy": "last_modified_by",
-    "created": "created",
-    "modified": "modified",
-    "language": "language",
-    "category": "category",
-}
 _OFF = frozenset(("0", "false", "off", "none"))
 
 
@@ -119,7 +107,7 @@ class WordParts:
         name = next((r.target for r in self._of_package if r.kind == "core-properties" and not r.external), "")
         root = self._optional(name) if name else None
         for element in root if root is not None else ():
-            key = _PROPERTIES.get(element.tag.rpartition("}")[2]) if isinstance(element.tag, str) else None
+            key = CORE_PROPERTIES.get(element.tag.rpartition("}")[2]) if isinstance(element.tag, str) else None
             text = (element.text or "").strip()
             if key and text:
                 found[key] = text

@@ -43,6 +43,21 @@ _LOCKED = "EncryptedPackage".encode("utf-16-le")
 _RELATIONS = "{http://schemas.openxmlformats.org/package/2006/relationships}Relationship"
 
 
+# core properties of an OOXML package → names in the metadata of a document
+CORE_PROPERTIES = {
+    "title": "title",
+    "subject": "subject",
+    "creator": "creator",
+    "keywords": "keywords",
+    "description": "description",
+    "lastModifiedBy": "last_modified_by",
+    "created": "created",
+    "modified": "modified",
+    "language": "language",
+    "category": "category",
+}
+
+
 @dataclass(frozen=True, slots=True)
 class Relation:
     """`target` is the name of a part, or for an external one its address as written; `kind` the last step of the type's URI."""

@@ -11,7 +11,7 @@ from collections import Counter
 from typing import Any
 
 from raydex.ir.errors import InputError, LimitError
-from raydex.kernels.package import Package, Relation, parse_part
+from raydex.kernels.package import CORE_PROPERTIES, Package, Relation, parse_part
 from raydex.kernels.pptx_layout import Layout, P
 from raydex.kernels.pptx_text import Href, Levels, R, read_levels
 from raydex.kernels.request import ParseRequest
@@ -21,18 +21,6 @@ MAX_TAGS = 8_000_000
 _STRICT = re.compile(rb"http://purl\.oclc\.org/ooxml/(\w+)/(\w+)")
 _NAMED_PLACES = 10
 _NAMED_LOSSES = 100
-_PROPERTIES = {
-    "title": "title",
-    "subject": "subject",
-    "creator": "creator",
-    "keywords": "keywords",
-    "description": "description",
-    "lastModifiedBy": "last_modified_by",
-    "created": "created",
-    "modified": "modified",
-    "language": "language",
-    "category": "category",
-}
 
 
 class DeckParts:
@@ -143,7 +131,7 @@ class DeckParts:
         name = next((r.target for r in self._of_package if r.kind == "core-properties" and not r.external), "")
         root = self.optional(name, name) if name else None
         for element in root if root is not None else ():
-            key = _PROPERTIES.get(element.tag.rpartition("}")[2]) if isinstance(element.tag, str) else None
+            key = CORE_PROPERTIES.get(element.tag.rpartition("}")[2]) if isinstance(element.tag, str) else None
             text = " ".join((element.text or "").split())
             if key and text:
                 found[key] = text
