@@ -14,9 +14,10 @@ from typing import Any
 
 import pyarrow as pa
 
+from raydex.cluster.ray_session import quiet_data
 from raydex.cluster.stage import Stage, run_stages
 from raydex.configs.settings import CaptionSettings
-from raydex.ir.errors import ConfigError, InputError, StoreError
+from raydex.ir.errors import AGAIN, ConfigError, InputError, RaydexError, StoreError
 from raydex.jobs import caption_fit
 from raydex.jobs.caption_engine import ANSWER, FAILED, TASK_CPUS, EngineShare, build_engine, engine_parts
 from raydex.jobs.caption_fit import ERROR_CHARS, FitWorker
@@ -61,6 +62,39 @@ def caption_all(images: pa.Table | list[pa.Table], context: RunContext, resource
     if waiting:
         reason = f"the captioning engine ended: {ended}" if ended else "no answer came for this image"
         yield results([(key, reason, "engine" if ended else "internal") for key in waiting], names)
+
+
+def captions_apart(images: pa.Table, context: RunContext, resources: dict[str, float]) -> Any:
+    """A reference to all rows of CAPTIONS for these images, as one table in Ray's object store.
+
+    A worker on this machine leads the stage: what a local engine makes its leader import takes a gigabyte, which goes when the worker does.
+    Raises what `caption_all` raises, and StoreError when the worker dies.
+    """
+    import ray
+    from ray.exceptions import RayError
+    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+    here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
+    lead = ray.remote(num_cpus=0, num_returns=2, max_retries=0, scheduling_strategy=here)(_lead)
+    failed, captions = lead.remote(images, context, resources)
+    try:
+        error = ray.get(failed)
+    except RayError as death:
+        raise StoreError("the worker that led the captions died", place="caption.model", remedy=AGAIN) from death
+    except BaseException:
+        ray.cancel(failed, force=True)
+        raise
+    if error is not None:
+        raise error
+    return captions
+
+
+def _lead(images: pa.Table, context: RunContext, resources: dict[str, float]) -> tuple[RaydexError | None, pa.Table]:
+    quiet_data()
+    try:
+        return None, pa.concat_tables([CAPTIONS.empty_table(), *caption_all(images, context, resources)])
+    except RaydexError as error:
+        return error, CAPTIONS.empty_table()
 
 
 def engine_names(caption: CaptionSettings) -> tuple[str, str]:

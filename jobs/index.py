@@ -149,6 +149,7 @@ class IndexRun:
             redone = plan.counts["changed"] > 0 or recovered
             if plan.work.num_rows:
                 tally = self._run_stages(plan)
+            redone = redone or "caption" in tally.stages  # the second pass wrote what the first one wrote
             fault_point("index.sweep:before")
             if plan.deleted or redone:
                 sweep_ledger(self.lake, set(plan.deleted))
@@ -257,18 +258,15 @@ class IndexRun:
         """A reference to the captions of all images of these records; None when no model is configured."""
         if not self.settings.caption.model:
             return None
-        import ray
-
-        from raydex.jobs.caption_models import caption_all
+        from raydex.jobs.caption_models import captions_apart
         from raydex.jobs.caption_stage import images_of
-        from raydex.jobs.flow import CAPTIONS
 
         clock = time.perf_counter()
         images = images_of(self.context, work)
         self.say(f"{images.num_rows} different images of {work.num_rows} records are to be described by {self.settings.caption.model}.")
-        made = list(caption_all(images, self.context, resources))
+        captions = captions_apart(images, self.context, resources)
         self.seconds["captions"] = time.perf_counter() - clock
-        return ray.put(pa.concat_tables([CAPTIONS.empty_table(), *made]))
+        return captions
 
     def _fan_out(self, work: pa.Table, resources: dict[str, float]) -> pa.Table:
         """Page ranges of long PDFs first, over all workers: one 2,000-page file must not hold the whole run up. Large files of records

@@ -1,4 +1,4 @@
-"""What a generation holds → sections of the report: formats, families, pages read by OCR, tickets, images with what models saw in them.
+"""What a generation holds → sections of the report: formats, documents, families, pages read by OCR, tickets, images and what models saw.
 
 The invariant: every list is cut to a number of rows and says how many there are; what has not been looked at is `unavailable`, never empty.
 """
@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 from raydex.ir.errors import StoreError
 from raydex.ir.locator import Locator
 from raydex.jobs.reading import Reader
+from raydex.jobs.source_types import SOURCE_TYPES
 from raydex.jobs.wording import place_words
 
 ROWS_SHOWN = 100
@@ -33,6 +34,7 @@ def content_sections(reader: Reader, ledger: pa.Table) -> str:
     """HTML. A table that a vacuum has taken the old version of is said to be gone; the others are shown."""
     sections: list[tuple[str, Callable[[], str]]] = [
         ("Formats", lambda: formats(reader, ledger)),
+        ("Documents", lambda: documents(reader, ledger)),
         ("Attachments and files inside of files", lambda: families(ledger)),
         ("Pages read by OCR", lambda: ocr_pages(reader, ledger)),
         ("Images", lambda: images(reader, ledger)),
@@ -62,6 +64,40 @@ def formats(reader: Reader, ledger: pa.Table) -> str:
         for media_type, counted in sorted(states.items())
     ]
     return _table(["media type", *(f">{name}" for name in names), ">blocks"], rows)
+
+
+def documents(reader: Reader, ledger: pa.Table) -> str:
+    """Whatever is neither code nor an image file, with its pages, slides or sheets."""
+    kinds = set(SOURCE_TYPES["document"]) - set(SOURCE_TYPES["image"])
+    indexed = pc.is_in(ledger.column("state"), pa.array(["indexed", "degraded"]))
+    found = ledger.filter(pc.and_(pc.is_in(ledger.column("media_type"), pa.array(sorted(kinds))), indexed))
+    if found.num_rows == 0:
+        return ""
+    shown = found.sort_by("path").slice(0, ROWS_SHOWN).to_pylist()
+    columns = ["record_id", "title", "page_count", "block_count", "text_state", "metadata"]
+    heads = reader.by_ids("documents", "record_id", [row["record_id"] for row in shown], columns)
+    rows = []
+    for row in shown:
+        head = heads.get(row["record_id"])
+        cells = [_text(head["title"]), _text(_parts(head)), str(head["block_count"]), _text(head["text_state"])] if head else [""] * 4
+        rows.append([_code(row["path"]), *cells])
+    return _table(["file", "title", "parts", ">blocks", "text"], rows) + _more(found.num_rows, len(shown), "documents")
+
+
+def _parts(head: Row) -> str:
+    """Pages, slides, or the names of sheets."""
+    about = orjson.loads(head["metadata"] or "{}")
+    sheets, slides = about.get("sheets"), about.get("slides")
+    if isinstance(sheets, list):
+        names = [f"{one['name']} ({one['state']})" if one["state"] != "visible" else one["name"] for one in sheets]
+        return _cut(f"{_count(len(names), 'sheet')}: {', '.join(names)}")
+    if isinstance(slides, int):
+        return _count(slides, "slide")
+    return _count(head["page_count"], "page") if head["page_count"] else ""
+
+
+def _count(number: int, name: str) -> str:
+    return f"{number} {name}" if number == 1 else f"{number} {name}s"
 
 
 def families(ledger: pa.Table) -> str:

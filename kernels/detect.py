@@ -1,7 +1,8 @@
 """First bytes and path → media type: content decides first, the extension second.
 
 The invariant: a file whose bytes are binary never gets a text type, whatever its name, and a file whose bytes are text never gets a
-binary one. Between text types the extension wins, except that a document type or an `<html>` element at the very start is HTML.
+binary one, except plain text named as a picture: it stays a picture, which its reader refuses, since nobody means such a file to be read.
+Between text types the extension wins, except that a document type or an `<html>` element at the very start is HTML.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from posixpath import basename
 
 from raydex.kernels.decode import BOMS, decode_as, looks_binary, wide_encoding
 from raydex.kernels.media_types import EXTENSIONS, FILE_NAMES, PROGRAMS
+from raydex.kernels.picture import FORMATS
 
 SNIFF_BYTES = 8192
 UNKNOWN = "application/octet-stream"
@@ -96,8 +98,8 @@ def detect_media_type(head: bytes, path: str) -> str:
     if binary:
         return binary
     text = _sniff_text(head_bytes)
-    if text is None:
-        return UNKNOWN
+    if text is None:  # its name's reader says better what is wrong with it than that no reader is known
+        return UNKNOWN if _is_text_type(by_name) or by_name == "application/x-executable" else by_name or UNKNOWN
     return _by_text(text, by_name)
 
 
@@ -222,7 +224,8 @@ def _start(text: str) -> int:
 
 
 def _by_text(text: str, by_name: str) -> str:
-    """Type of text. Names of binary formats are not believed: the content is text."""
+    """Type of text. Names of binary formats are not believed: the content is text. Of pictures they are, where the text has no form."""
+    named = by_name
     if by_name and not _is_text_type(by_name):
         by_name = "application/pdf" if by_name == "application/pdf" else ""
     start = _start(text)
@@ -241,7 +244,7 @@ def _by_text(text: str, by_name: str) -> str:
         return _script_type(script)
     if not by_name and len(_MAIL_FIELD.findall(text[:2000])) >= 3 and _MAIL_FIELD.match(text):
         return "message/rfc822"
-    return "text/plain"
+    return named if named in FORMATS else "text/plain"
 
 
 def _markup_type(text: str, start: int, by_name: str) -> str:

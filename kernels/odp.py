@@ -6,16 +6,15 @@ never repeated. The invariant: every block names its slide; blocks of hidden sli
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import Any
 
 from raydex.ir.document import Link
 from raydex.ir.errors import InputError
 from raydex.ir.parsed import ParsedFile
 from raydex.kernels.drafts import Draft, check_count, finish
+from raydex.kernels.lossy_package import LossyPackage
 from raydex.kernels.odp_shapes import DRAW, PRESENTATION, PageWalk
 from raydex.kernels.odp_text import OFFICE, STYLE, TextReader, read_list_styles
-from raydex.kernels.package import Package
 from raydex.kernels.request import ParseRequest
 
 PARSER_VERSION = "1"
@@ -37,7 +36,7 @@ def parse_odp(request: ParseRequest) -> ParsedFile:
     """Raises InputError: those of `Package`, invalid_input, too_deep, too_many_blocks."""
     deck = OdpDeck(request)
     deck.read()
-    properties = deck.properties()
+    properties, losses = deck.properties(), deck.losses()
     parsed = finish(
         request,
         None,
@@ -45,34 +44,31 @@ def parse_odp(request: ParseRequest) -> ParsedFile:
         parser="odp",
         parser_version=PARSER_VERSION,
         title=properties.get("title", ""),
-        warnings=tuple(name for name in ("missing_part", "broken_part") if any(name == lost for lost, _ in deck.losses)),
+        warnings=tuple(dict.fromkeys(name for name, _ in losses if name in ("missing_part", "broken_part"))),
         metadata={**deck.metadata(), "properties": properties},
     )
-    for (name, detail), count in deck.losses.items():
-        parsed.add_event("parse", "warning", name, f"{detail} ({count}): {deck.places[name, detail]}")
+    for name, message in losses:
+        parsed.add_event("parse", "warning", name, message)
     if not parsed.blocks and parsed.document is not None:
         parsed.document.warnings.append("no_semantic_blocks")
         parsed.add_event("parse", "warning", "no_semantic_blocks", "no slide holds text, a table, a chart or a picture")
     return parsed
 
 
-class OdpDeck:
+class OdpDeck(LossyPackage):
     """The package's parts, and what its pages share."""
 
     def __init__(self, request: ParseRequest) -> None:
+        super().__init__(request)
         self.request = request
         self.drafts: list[Draft] = []
-        self.losses: Counter[tuple[str, str]] = Counter()
-        self.places: dict[tuple[str, str], str] = {}  # the first one of each
-        self._package = Package(request)
-        self._pictures: dict[str, bytes | None] = {}
         self._hidden: list[int] = []
         self._furniture = 0
-        if self.has("META-INF/manifest.xml") and b"encryption-data" in self._package.read("META-INF/manifest.xml"):
+        if self.has("META-INF/manifest.xml") and b"encryption-data" in self.package.read("META-INF/manifest.xml"):
             raise InputError("the presentation is encrypted", reject_class="encrypted", place=request.path)
         if not self.has("content.xml"):
             raise InputError("the package has no content.xml", place=request.path)
-        self._content = self._package.xml("content.xml")
+        self._content = self.package.xml("content.xml")
         styles = self.optional("styles.xml", "styles.xml") if self.has("styles.xml") else None
         self.list_styles = read_list_styles([root for root in (styles, self._content) if root is not None])
         self._pages = list(self._content.iterfind(f"{OFFICE}body/{OFFICE}presentation/{DRAW}page"))
@@ -119,37 +115,7 @@ class OdpDeck:
         return found
 
     def has(self, name: str) -> bool:
-        return self._package.find(name) is not None
-
-    def optional(self, name: str, place: str) -> Any:
-        """Root of a part; None, and a loss, where it is absent or cannot be read."""
-        try:
-            return self._package.xml(name)
-        except KeyError:
-            self.lose("missing_part", "a part that is named is absent", place)
-        except InputError as error:
-            if error.reject_class not in ("invalid_input", "too_deep"):
-                raise
-            self.lose("broken_part", "a part cannot be read", place)
-        return None
-
-    def picture(self, name: str, place: str) -> bytes | None:
-        """Bytes of a picture, read once; None where it is absent or broken."""
-        if name not in self._pictures:
-            self._pictures[name] = None
-            try:
-                self._pictures[name] = self._package.read(name)
-            except KeyError:
-                self.lose("missing_part", "a picture is absent", place)
-            except InputError as error:
-                if error.reject_class != "invalid_input":
-                    raise
-                self.lose("broken_part", "a picture does not unpack", place)
-        return self._pictures[name]
-
-    def lose(self, name: str, detail: str, place: str) -> None:
-        self.losses[name, detail] += 1
-        self.places.setdefault((name, detail), place)
+        return self.package.find(name) is not None
 
     def _asides(self, page: Any, number: int) -> None:
         """Speaker notes and comments."""

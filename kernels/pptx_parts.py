@@ -7,11 +7,11 @@ own content and is named in `losses`, never the deck; a bomb or a locked part re
 from __future__ import annotations
 
 import re
-from collections import Counter
 from typing import Any
 
 from raydex.ir.errors import InputError, LimitError
-from raydex.kernels.package import CORE_PROPERTIES, Package, Relation, parse_part
+from raydex.kernels.lossy_package import LossyPackage
+from raydex.kernels.package import CORE_PROPERTIES, Relation, parse_part
 from raydex.kernels.pptx_layout import Layout, P
 from raydex.kernels.pptx_text import Href, Levels, R, read_levels
 from raydex.kernels.request import ParseRequest
@@ -19,25 +19,20 @@ from raydex.kernels.request import ParseRequest
 # a tree costs some hundred bytes a tag: more of them than a deck of `limits.blocks` paragraphs ever has
 MAX_TAGS = 8_000_000
 _STRICT = re.compile(rb"http://purl\.oclc\.org/ooxml/(\w+)/(\w+)")
-_NAMED_PLACES = 10
-_NAMED_LOSSES = 100
 
 
-class DeckParts:
+class DeckParts(LossyPackage):
     """Raises InputError: those of `Package`, and invalid_input where there is no presentation."""
 
     def __init__(self, request: ParseRequest) -> None:
+        super().__init__(request)
         self._path = request.path
-        self._package = Package(request)
-        self._losses: dict[tuple[str, str], list[str]] = {}
-        self._lost: Counter[tuple[str, str]] = Counter()
-        self._pictures: dict[str, bytes | None] = {}
         self._layouts: dict[str, Layout] = {}
         self._masters: dict[str, Any] = {}
-        self._of_package = list(self._package.relations("").values())
+        self._of_package = list(self.package.relations("").values())
         listed = next((r.target for r in self._of_package if r.kind == "officeDocument" and not r.external), "")
-        self.main_name = listed if listed and self._package.find(listed) else "ppt/presentation.xml"
-        if self._package.find(self.main_name) is None:
+        self.main_name = listed if listed and self.package.find(listed) else "ppt/presentation.xml"
+        if self.package.find(self.main_name) is None:
             raise InputError("the package holds no presentation", place=self._path)
         self.main = self.xml(self.main_name)
         self.main_relations = self.relations(self.main_name)
@@ -45,7 +40,7 @@ class DeckParts:
 
     def xml(self, name: str) -> Any:
         """Raises KeyError, InputError, LimitError."""
-        data = self._package.read(name)
+        data = self.package.read(name)
         place = f"{self._path}: {name}"
         if data.count(b"<") > MAX_TAGS:
             raise LimitError(f"a part has more than {MAX_TAGS} tags", reject_class="too_many_blocks", place=place)
@@ -53,21 +48,9 @@ class DeckParts:
             data = _STRICT.sub(rb"http://schemas.openxmlformats.org/\1/2006/\2", data)
         return parse_part(data, place)
 
-    def optional(self, name: str, place: str, event: str = "broken_part") -> Any:
-        """Root of a part; None, and a loss, where it is absent or cannot be read."""
-        try:
-            return self.xml(name)
-        except KeyError:
-            self.lose("missing_part", "a part that is named is absent", place)
-        except InputError as error:
-            if error.reject_class not in ("invalid_input", "too_deep"):
-                raise
-            self.lose(event, error.message, place)
-        return None
-
     def relations(self, name: str) -> dict[str, Relation]:
         try:
-            return self._package.relations(name)
+            return self.package.relations(name)
         except InputError as error:
             if error.reject_class not in ("invalid_input", "too_deep"):
                 raise
@@ -111,20 +94,6 @@ class DeckParts:
 
         return href
 
-    def picture(self, name: str, place: str) -> bytes | None:
-        """Bytes of a picture, read once; None where it is absent or broken."""
-        if name not in self._pictures:
-            self._pictures[name] = None
-            try:
-                self._pictures[name] = self._package.read(name)
-            except KeyError:
-                self.lose("missing_part", "a picture is absent", place)
-            except InputError as error:
-                if error.reject_class != "invalid_input":
-                    raise
-                self.lose("broken_part", "a picture does not unpack", place)
-        return self._pictures[name]
-
     def properties(self) -> dict[str, str]:
         """Core properties that say something, by their names in the metadata of a document."""
         found: dict[str, str] = {}
@@ -136,24 +105,6 @@ class DeckParts:
             if key and text:
                 found[key] = text
         return found
-
-    def lose(self, name: str, detail: str, place: str) -> None:
-        """Notes what does not come out. `name` is the event's, `detail` one of few messages."""
-        key = (name, detail)
-        if key not in self._losses and len(self._losses) >= _NAMED_LOSSES:
-            key = (name, "others of the kind")
-        self._lost[key] += 1
-        places = self._losses.setdefault(key, [])
-        if len(places) < _NAMED_PLACES:
-            places.append(place)
-
-    def losses(self) -> list[tuple[str, str]]:
-        """(event, message) in the order in which they were first met."""
-        out = []
-        for (name, detail), places in self._losses.items():
-            count = self._lost[name, detail]
-            out.append((name, f"{detail} ({count}): {', '.join(places)}{' …' if count > len(places) else ''}"))
-        return out
 
 
 def related(relations: dict[str, Relation], kind: str) -> str:

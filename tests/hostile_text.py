@@ -123,7 +123,7 @@ add(
 add("Z12", "page.pdf", parsed(1, "A page."), "<!DOCTYPE html><html><body><p>A page.</p></body></html>")
 add("Z12", "any.docx", parsed(1, members={"a.txt": ""}), lambda _: zipped(("a.txt", b"Text.\n")))
 add("Z12", "program.md", refused("unsupported_media_type"), b"\x7fELF\x02\x01\x01" + bytes(200))
-add("Z12", "text.png", parsed(1, "No picture."), "No picture.\n")
+add("Z12", "text.png", refused("invalid_input"), "No picture.\n")
 add("Z12", "picture.txt", parsed(1, events=("image_without_text",)), lambda _: png(2, 2, bytes(6)))
 add("Z12", "word.pdf", parsed(1, "Word text."), lambda _: word_files.word(word_files.par("Word text.")))
 add("Z12", "book.docx", parsed(2, "cell"), lambda _: sheet_files.workbook(sheet_files.sheet_xml(sheet_files.text_row(1, "cell"))))

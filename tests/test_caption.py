@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import sys
 import threading
 from base64 import b64decode
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from importlib.util import find_spec
 from io import BytesIO
 from pathlib import Path
 from types import SimpleNamespace
@@ -551,29 +552,73 @@ def test_a_server_through_ray(tmp_path: Path, serve: Any) -> None:
         assert found[key]["text"] == f"level {sent.getpixel((20, 20))}"
 
 
+def document(*images: bytes) -> bytes:
+    import docx
+
+    made, out = docx.Document(), BytesIO()
+    made.add_paragraph("Pictures of the pump house.")
+    for image in images:
+        made.add_picture(BytesIO(image))
+    made.save(out)
+    return out.getvalue()
+
+
 @pytest.mark.slow
-def test_a_local_engine_through_ray(tmp_path: Path) -> None:
-    """A bad image costs itself, captions stay with their images in any batch, and an engine that cannot start ends the stage."""
-    pytest.importorskip("vllm")
+def test_a_local_engine_through_the_whole_job(tmp_path: Path, plant_settings: Settings) -> None:
+    """A bad image costs itself, captions stay with their images in any batch, and an engine that cannot start ends the run."""
+    if find_spec("vllm") is None:
+        pytest.skip("vllm is not installed")
     from raydex.cluster.ray_session import ray_session
+    from raydex.cluster.spark import keep_spark
+    from raydex.jobs.index import IndexRequest, index
+    from raydex.jobs.reading import open_reader
+    from raydex.jobs.status import lake_status
     from tests.tiny_vlm import WORDS, write_tiny_vlm
 
+    carried = "vllm" in sys.modules  # by an earlier test
     folder = write_tiny_vlm(tmp_path / "vlm")
-    caption = {"model": str(folder), "batch_size": 2, "max_tokens": 6, "engine": {"max_model_len": 256, "max_num_seqs": 4}}
-    context, rows = stored(tmp_path / "lake", configured(**caption), MIXED)
-    broken, _ = stored(tmp_path / "other", configured(**caption | {"engine": {"max_model_len": 10**9}}), {})
-    with ray_session(cpus=2) as resources:
-        found = by_key(caption_all(rows, context, resources))
+    files = tmp_path / "files"
+    files.mkdir()
+    marred = noise(1)[:100] + bytes(40) + noise(1)[140:]
+    for name, data in {
+        "first.png": noise(1),
+        "equal.png": noise(1),
+        "second.png": noise(2),
+        "dot.png": plain(1, 1),
+        "plan.docx": document(noise(3), marred, noise(1)),
+        "note.txt": b"Nothing to see here.",
+    }.items():
+        (files / name).write_bytes(data)
+
+    def run(**engine: int) -> dict[str, Any]:
+        caption = CaptionSettings(model=str(folder), batch_size=2, max_tokens=6, engine={"max_num_seqs": 4, **engine})
+        ocr = plant_settings.ocr.model_copy(update={"engine": "none"})
+        settings = plant_settings.model_copy(update={"caption": caption, "ocr": ocr})
+        return index(IndexRequest(specs=(str(files),), lake=str(tmp_path / "lake"), settings=settings, progress=False))
+
+    with ray_session(cpus=2), keep_spark(tmp_path / "spark"):
+        run(max_model_len=256)
+        again = run(max_model_len=256)
+        reader = open_reader(tmp_path / "lake")
         with pytest.raises(StoreError, match="max_model_len"):
-            list(caption_all(rows, replace(context, settings=broken.settings), resources))
-    assert set(found) == set(MIXED)
-    check_failures(found)
-    texts = {key: row["text"] for key, row in found.items() if row["status"] == "ok"}
-    assert texts["first"] == texts["equal"]
-    assert len({texts["first"], texts["second"], texts["third"]}) == 3
-    assert all(set(text.split()) <= set(WORDS) and len(text.split()) <= 6 for text in texts.values())
-    assert {row["engine"] for row in found.values()} == {"vlm"}
-    template = folder / "chat_template.jinja"
-    template.write_text("no place for messages")
+            run(max_model_len=10**9)
+    assert again["records"]["seen"] == again["records"]["unchanged"] == 6
+    assert carried or "vllm" not in sys.modules  # a worker carries it
+    paths = {row["record_id"]: row["path"] for row in reader.rows("records").to_pylist()}
+    rows = [row for row in reader.rows("observations").to_pylist() if row["kind"] == "caption"]
+    found = {name: [row for row in rows if paths[row["record_id"]] == name] for name in paths.values()}
+    places = {row["asset_id"]: row["ordinal"] for row in reader.rows("assets").to_pylist()}
+    third, broken, equal = sorted(found.pop("plan.docx"), key=lambda row: places[row["asset_id"]])
+    assert found.pop("note.txt") == []
+    (first,), (same,), (second,), (dot,) = (found[name] for name in ("first.png", "equal.png", "second.png", "dot.png"))
+    assert [(row["status"], row["text"]) for row in (broken, dot)] == [("failed", "")] * 2
+    assert first["text"] == same["text"] == equal["text"] and len({first["text"], second["text"], third["text"]}) == 3
+    good = [first, second, third]
+    assert all(row["status"] == "ok" and row["text"] and set(row["text"].split()) <= set(WORDS) for row in good)
+    assert all(len(row["text"].split()) <= 6 and row["engine"] == "vlm" for row in good)
+    chunks = {paths[row["record_id"]]: row["embedding_text"] for row in reader.rows("chunks").to_pylist()}
+    assert second["text"] in chunks["second.png"] and third["text"] in chunks["plan.docx"]
+    assert lake_status(tmp_path / "lake")["observations"]["caption"] == {"ok": 5, "failed": 2}
     with pytest.raises(ConfigError, match="chat template leaves the prompt out"):
-        render_prompt(context.settings.caption, folder)
+        (folder / "chat_template.jinja").write_text("no place for messages")
+        render_prompt(CaptionSettings(model=str(folder)), folder)

@@ -164,7 +164,7 @@ def test_b45_one_bad_picture_costs_itself() -> None:
         "b_truncated.png": ["invalid_input"],
         "c_empty.png": ["empty"],
         "d_one_pixel.png": [],
-        "e_text.png": [],
+        "e_text.png": ["invalid_input"],
         "f_good.png": [],
     }
     # what only calls itself a picture is text: it has no asset that could be captioned

@@ -171,6 +171,9 @@ def test_a_lake_without_runs_says_so(tmp_path: Path) -> None:
 # -- what the generation holds -----------------------------------------------------------------------------------------
 
 
+OFFICE = "application/vnd.openxmlformats-officedocument"
+
+
 def record(path: str, media_type: str, parent: str = "", state: str = "indexed", reject_class: str = "") -> dict[str, Any]:
     about = {"record_id": path, "parent_id": parent, "path": path, "uri": "file:///x", "media_type": media_type, "state": state}
     return about | {"reject_class": reject_class, "error": "", "epoch": 1, "attempts": 0}
@@ -194,6 +197,30 @@ def test_formats_count_records_by_state_and_blocks(runs: Runs) -> None:
         ["media type", "indexed", "rejected", "blocks"],
         ["(unknown)", "1", "", ""],
         ["application/pdf", "1", "1", "7"],
+    ]
+
+
+def test_documents_are_named_with_their_parts(runs: Runs) -> None:
+    sheet, deck = f"{OFFICE}.spreadsheetml.sheet", f"{OFFICE}.presentationml.presentation"
+    runs.add_rows(
+        "records",
+        *(record("b.xlsx", sheet), record("a.pptx", deck), record("c.pdf", "application/pdf", state="degraded")),
+        *(record("d.pdf", "application/pdf", state="rejected"), record("e.py", "text/x-python"), record("f.png", "image/png")),
+    )
+    sheets = '{"sheets": [{"name": "Tours", "state": "visible", "cells": "A1"}, {"name": "R<ota", "state": "hidden", "cells": ""}]}'
+    about = {"text_state": "native", "page_count": 0, "metadata": "{}"}
+    runs.add_rows(
+        "documents",
+        about | {"record_id": "b.xlsx", "title": "Log", "block_count": 3, "metadata": sheets},
+        about | {"record_id": "a.pptx", "title": "Season", "block_count": 2, "metadata": '{"slides": 1}'},
+        about | {"record_id": "c.pdf", "title": "", "block_count": 0, "page_count": 4, "text_state": "unavailable"},
+        about | {"record_id": "f.png", "title": "f", "block_count": 1},
+    )
+    runs.finish({})
+    assert lines(section(runs.page(), "Documents"))[1:] == [
+        ["a.pptx", "Season", "1 slide", "2", "native"],
+        ["b.xlsx", "Log", "2 sheets: Tours, R&lt;ota (hidden)", "3", "native"],
+        ["c.pdf", "", "4 pages", "0", "unavailable"],
     ]
 
 
