@@ -137,6 +137,8 @@ class ParseWorker:
         for name, kind in (("blocks", BLOCKS), ("symbols", SYMBOLS)):
             table = pa.concat_tables(parts[name]) if parts[name] else None
             out = with_columns(out, {name: nest(table, kind, ids)})
+        for stage in ("parse", "chunk", "embed"):  # attachments and the like, which nobody could count before
+            expect(self.board, stage, out.num_rows - batch.num_rows)
         expect(self.board, "observe", sum(bool(row.get("waiting")) for row in work))
         report(self.board, "parse", len(work), rejects, sum(row["size"] or 0 for row in work))
         return receipt_columns(out, files, metrics)

@@ -66,21 +66,27 @@ def parse_ranges(context: RunContext, rows: list[dict[str, Any]], cpus: float, w
 
     settings = context.settings
     observe = settings.stages.observe
+    split = Stage("split", SplitWorker, (context,), IDENTITY, ("first", "last"), cpus=cpus, batch_size=1, workers=(1, 1))
+    files = pa.Table.from_pydict({name: [row[name] for row in rows] for name in IDENTITY})
+    ranges = pa.concat_tables(run_stages(_singly(files), (split,)))
+    if ranges.num_rows == 0:
+        return {}
+    reads = (*IDENTITY, "first", "last")
+    workers = min(workers, ranges.num_rows)
     most = max(1, workers - 1) if not observe.gpus else max(1, observe.workers)
-    reading = Stage("read", ReadWorker, (context,), (*IDENTITY, "part"), (), cpus=cpus, gpus=observe.gpus, batch_size=1, workers=(1, most))
-    table = pa.Table.from_pydict({name: [row[name] for row in rows] for name in IDENTITY})
-    blocks = [table.slice(at, 1) for at in range(table.num_rows)]
-    stages = (
-        Stage("split", SplitWorker, (context,), IDENTITY, ("first", "last"), cpus=cpus, batch_size=1, workers=(1, 1)),
-        Stage(
-            "pages", RangeWorker, (context,), (*IDENTITY, "first", "last"), ("part",), cpus=cpus, batch_size=1, workers=(workers, workers)
-        ),
-    )
+    stages = [Stage("pages", RangeWorker, (context,), reads, ("part",), cpus=cpus, batch_size=1, workers=(workers, workers))]
+    if settings.ocr.engine != "none":
+        taken = (*IDENTITY, "part")
+        stages.append(Stage("read", ReadWorker, (context,), taken, (), cpus=cpus, gpus=observe.gpus, batch_size=1, workers=(1, most)))
     parts: dict[str, dict[int, str]] = {}
-    for batch in run_stages(blocks, stages if settings.ocr.engine == "none" else (*stages, reading)):
+    for batch in run_stages(_singly(ranges), tuple(stages)):  # what is one table goes to one worker
         for row in batch.to_pylist():
             parts.setdefault(row["record_id"], {})[row["first"]] = row["part"]
     return {record: [found[first] for first in sorted(found)] for record, found in parts.items()}
+
+
+def _singly(rows: pa.Table) -> list[pa.Table]:
+    return [rows.slice(at, 1) for at in range(rows.num_rows)]
 
 
 def _request(context: RunContext, row: dict[str, Any], data: bytes, pages: tuple[int, int] | None) -> tuple[ParseRequest, Stamp]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pyarrow as pa
 import pytest
 
 from raydex.cluster.lake import Lake
+from raydex.cluster.stage import Stage
 from raydex.ir.errors import ConfigError, StoreError
 from raydex.jobs.chunk_stage import ChunkWorker
 from raydex.jobs.embed_stage import EmbedWorker
@@ -18,6 +20,7 @@ from raydex.jobs.epochs import EpochCommitter
 from raydex.jobs.flow import FILES, METRICS, receipt_columns, with_columns
 from raydex.jobs.observe_stage import ObserveWorker
 from raydex.jobs.parse_stage import ParseWorker
+from raydex.jobs.pdf_ranges import find_long_pdfs, parse_ranges
 from raydex.jobs.pipeline import check_device
 from raydex.jobs.work import number_epochs, work_tables
 from raydex.kernels.embed import Embedder
@@ -166,6 +169,25 @@ def papers(tmp_path: Path) -> PlainRun:
     folder.mkdir()
     write_pdf(folder / "long.pdf", ["A heading of the chapter", "Some text about pumps", "More text about valves"], 9)
     return PlainRun(folder, tmp_path / "lake", run={"pdf_fan_out_pages": 3, "pdf_range_pages": 2})
+
+
+def test_each_range_is_work_of_its_own(papers: PlainRun, monkeypatch: pytest.MonkeyPatch) -> None:
+    given: dict[str, list[int]] = {}
+
+    def run_stages(rows: list[pa.Table], stages: tuple[Stage, ...]) -> Iterator[pa.Table]:
+        given["+".join(stage.name for stage in stages)] = [table.num_rows for table in rows]
+        workers = [stage.worker(*stage.args) for stage in stages if stage.name != "read"]
+        for table in rows:
+            for worker in workers:
+                table = worker(table)
+            yield table
+
+    monkeypatch.setattr("raydex.jobs.pdf_ranges.run_stages", run_stages)
+    run = papers.settings.run
+    rows = find_long_pdfs(papers.plan().work, run.pdf_fan_out_pages, papers.settings.limits.input_bytes)
+    ((record, parts),) = parse_ranges(papers.context(), rows, 1.0, 2).items()
+    assert record == rows[0]["record_id"] and len(set(parts)) == 5
+    assert given == {"split": [1], "pages+read": [1] * 5}  # what came as one table would keep one worker busy and no other
 
 
 def test_each_lost_range_is_a_reject_of_its_own(papers: PlainRun) -> None:
