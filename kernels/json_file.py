@@ -1,8 +1,8 @@
 """JSON files by what they hold: a ticket of Jira's or a page of Confluence's REST interface, an export of many (a search page, a list, a
 line each), or data.
 
-The invariant: every ticket or page of an export is a member, so that one that cannot be read fails alone, and an export that the server
-has cut to a page says so.
+The invariant: every ticket or page of an export is a member, so that one that cannot be read fails alone and costs the others nothing; an
+export that the server has cut to a page says so.
 """
 
 from __future__ import annotations
@@ -23,7 +23,11 @@ from raydex.kernels.json_data import parse_json, parse_jsonl
 from raydex.kernels.members import Members
 from raydex.kernels.request import ParseRequest
 
-PARSER_VERSION = "1"
+PARSER_VERSION = "2"
+_HEAD = 65_536
+_TEXT = 200
+_SAMPLE = 8
+_BROKEN = object()  # what is no JSON
 _KEY = re.compile(rb'"key"\s*:\s*"[A-Z][A-Z0-9_]*-\d+"')
 _BODIES = (b'"storage"', b'"atlas_doc_format"', b'"view"', b'"export_view"', b'"styled_view"', b'"editor"')
 
@@ -74,15 +78,20 @@ def parse_json_file(request: ParseRequest) -> ParsedFile:
 
 
 def parse_json_lines(request: ParseRequest) -> ParsedFile:
-    """Lines that are all tickets or all pages make an export; any other line makes the file data."""
-    first = next((line for line in request.data.split(b"\n", 1000) if line.strip()), b"")
-    kind = _may_hold(first)
-    if kind is None or not kind.fits(_loads(decode(first))):
+    """Lines most of which are tickets, or pages, make an export; else the file is data."""
+    kind = _may_hold(request.data[:_HEAD])
+    if kind is None:
         return parse_jsonl(request)
-    lines = (line for line in request.data.splitlines() if line.strip())
+    lines = [line for line in request.data.splitlines() if line.strip()]
+    if not any(kind.fits(_loads(decode(line))) for line in lines[:_SAMPLE]):
+        return parse_jsonl(request)
     before = request.segment.row if request.segment is not None else 0
     items = [(f"/{at}", _loads(decode(line))) for at, line in enumerate(lines, before)]
-    return _container(request, kind, items, "") if all(kind.fits(item) for _, item in items) else parse_jsonl(request)
+    return _container(request, kind, items, "") if _mostly(kind, [item for _, item in items]) else parse_jsonl(request)
+
+
+def _mostly(kind: Kind, items: list[Any]) -> bool:
+    return 2 * sum(map(kind.fits, items)) > len(items)
 
 
 def _may_hold(data: bytes) -> Kind | None:
@@ -98,16 +107,16 @@ def _loads(decoded: Decoded) -> Any:
     try:
         return orjson.loads(decoded.text)
     except orjson.JSONDecodeError:
-        return None
+        return _BROKEN
 
 
 def _export(value: Any, kind: Kind) -> tuple[str, list[Any]]:
-    """(pointer of the list, its elements) where all of them are of the kind."""
+    """(pointer of the list, its elements) where most of them are of the kind."""
     found: tuple[str, Any] = ("", value)
     if isinstance(value, dict):
         found = next(((f"/{name}", value[name]) for name in kind.lists if isinstance(value.get(name), list)), ("", None))
     items = found[1]
-    return (found[0], items) if isinstance(items, list) and items and all(map(kind.fits, items)) else ("", [])
+    return (found[0], items) if isinstance(items, list) and _mostly(kind, items) else ("", [])
 
 
 def _missing(value: Any, kind: Kind, count: int) -> str:
@@ -125,22 +134,39 @@ def _missing(value: Any, kind: Kind, count: int) -> str:
 
 def _container(request: ParseRequest, kind: Kind, items: list[tuple[str, Any]], missing: str) -> ParsedFile:
     drafts: list[Draft] = []
+    members = Members(request)
+    odd = []
     for pointer, item in items:
-        drafts.append(Draft("list_item", 0, 0, kind.text(item), {"level": 0, "ordered": False, "number": None}, place={"pointer": pointer}))
+        name = f"{pointer.rpartition('/')[2]}.json"
+        if item is _BROKEN:
+            odd.append(pointer)
+            members.refuse(pointer, name, "syntax", f"{pointer} of the export is no JSON")
+            continue
+        if kind.fits(item):
+            name, text = f"{kind.name(item)}.json", kind.text(item)
+        else:
+            odd.append(pointer)
+            text = orjson.dumps(item).decode()[:_TEXT]
+        members.add(pointer, name, orjson.dumps(item), "application/json")
+        drafts.append(Draft("list_item", 0, 0, text, {"level": 0, "ordered": False, "number": None}, place={"pointer": pointer}))
         check_count(drafts, request)
+    noted = {"incomplete_list": missing, "odd_items": _odd(odd, len(items), kind)}
     parsed = finish(
         request,
         None,
         drafts,
         parser=kind.parser,
         parser_version=PARSER_VERSION,
-        warnings=("incomplete_list",) if missing else (),
-        metadata={kind.plural: len(items)},
+        warnings=tuple(name for name, message in noted.items() if message),
+        metadata={kind.plural: len(items) - len(odd)},
     )
-    if missing:
-        parsed.add_event("parse", "warning", "incomplete_list", missing)
-    members = Members(request)
-    for pointer, item in items:
-        members.add(pointer, f"{kind.name(item)}.json", orjson.dumps(item), "application/json")
+    for name, message in noted.items():
+        if message:
+            parsed.add_event("parse", "warning", name, message)
     parsed.members = members.kept
     return parsed
+
+
+def _odd(pointers: list[str], count: int, kind: Kind) -> str:
+    shown = ", ".join(pointers[:10]) + (" …" if len(pointers) > 10 else "")
+    return f"{len(pointers)} of {count} elements are no {kind.plural}: {shown}" if pointers else ""

@@ -36,6 +36,19 @@ DIVIDER = re.compile(
 SIGNATURE = re.compile(r"^(?:-- |--\xa0)\r?$", re.MULTILINE)
 SHORT_SIGNATURE = re.compile(r"^--\r?$", re.MULTILINE)  # a mark that lost its space: believed above a few lines only
 _SHORT = 800
+# lines that take leave, where nothing but a few short lines follows
+_LEAVES = (
+    "(?:(?:with )?(?:kind|best|warm|many)(?:est)? )?(?:regards|wishes)|best|cheers",
+    "(?:many )?thanks(?: and (?:kind |best )?regards)?",
+    "(?:yours )?(?:sincerely|faithfully|truly)(?: yours)?",
+    "(?:mit )?(?:freundliche|beste|viele|herzliche|liebe)[nrm]? gr(?:ü|u)(?:ß|ss)(?:en|e)?",
+    "(?:bien )?cordialement|bien à vous|salutations(?: distinguées)?",
+    "(?:un )?saludos?(?: cordial(?:es)?)?|(?:cordiali|distinti) saluti|atenciosamente",
+    "met vriendelijke groet(?:en)?|med vänliga? hälsning(?:ar)?|med venlig hilsen",
+    "с уважением|z poważaniem|此致|顺颂商祺|敬上",
+)
+_CLOSING = re.compile(rf"^[ \t]{{0,4}}(?:{'|'.join(_LEAVES)})[,!.，。]?[ \t]*\r?$", re.MULTILINE | re.IGNORECASE)
+_NAME_LINES, _NAME_CHARS = 6, 80
 _MARKED = re.compile(r"^[ \t]?>", re.MULTILINE)
 MARKS = re.compile(r"[ \t]?>(?:[ \t]?>)*")
 ARMOUR = re.compile(r"^-----BEGIN PGP (SIGNED MESSAGE|SIGNATURE|MESSAGE)-----[ \t]*\r?$", re.MULTILINE)
@@ -65,12 +78,15 @@ def quoted_spans(text: str) -> list[Span]:
 
 
 def signature_spans(text: str, quoted: list[Span]) -> list[Span]:
-    """From each signature mark outside of quoted spans to the next mark, or to the next quoted line or span."""
+    """From each signature mark outside of quoted spans to the next mark, or to the next quoted line or span; without a mark, from a line
+    that takes leave above a few short ones."""
     spans: list[Span] = []
     tail = quoted[-1][0] if quoted and quoted[-1][1] == len(text) else len(text)
     marks = list(SIGNATURE.finditer(text, 0, tail))
     if not marks:
         marks = list(SHORT_SIGNATURE.finditer(text, max(0, tail - _SHORT), tail))[-1:]
+    if not marks:
+        marks = [one for one in _CLOSING.finditer(text, max(0, tail - _SHORT), tail) if _only_names(text[one.end() : tail])][:1]
     heads = [low for low, _ in quoted]
     starts = [found.start() for found in marks] + [tail]
     for at, start in enumerate(starts[:-1]):
@@ -78,6 +94,12 @@ def signature_spans(text: str, quoted: list[Span]) -> list[Span]:
         end = min(starts[at + 1], heads[head] if head < len(heads) else tail)
         spans.append((start, _before_quote(text, start, end)))
     return spans
+
+
+def _only_names(text: str) -> bool:
+    """Whether these are the lines below a leave-taking: a name, a firm, a number."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return 1 <= len(lines) <= _NAME_LINES and all(len(line) <= _NAME_CHARS and not line.startswith(">") for line in lines)
 
 
 def _before_quote(text: str, start: int, end: int) -> int:

@@ -23,7 +23,7 @@ from raydex.kernels.mail_quotes import armour_spans
 from raydex.kernels.members import Members
 from raydex.kernels.request import ParseRequest
 
-PARSER_VERSION = "2"
+PARSER_VERSION = "3"
 
 
 @dataclass(slots=True)

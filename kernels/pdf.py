@@ -30,7 +30,7 @@ from raydex.kernels.pdf_text import Vocabulary, plain
 from raydex.kernels.request import ParseRequest
 
 PARSER = "raydex.pdf"
-PARSER_VERSION = "3"
+PARSER_VERSION = "4"
 PART_KEY = "pdf_part"
 MAX_OUTLINE_ROWS = 2_000
 
@@ -180,6 +180,11 @@ class _Blocks:
                 self.open.append((paragraph.level, paragraph.text))
         for image in places.get(len(paragraphs), ()):
             self._add_image(number, image)
+        for kind, name, text, *box in page["marks"]:
+            field = kind == "field"
+            about = {"form_field": name} if field else {"author": name} if name else {}
+            shown = f"{name}: {text}" if field and name else text
+            self._add("paragraph" if field else "note", shown, page_box(number, *box), [], about)
         self.parsed.pages.append(
             Page(
                 page_id(self.request.record_id, self.request.content_hash, number),
@@ -296,5 +301,8 @@ def _add_events(part: Part, parsed: ParsedFile) -> None:
         parsed.add_event("parse", status, reason, f"pages {shown}")
     if parsed.pages and all(page.text_state == "unavailable" for page in parsed.pages):
         parsed.add_event("parse", "warning", "pdf_unavailable", "no page has usable text")
+    if part["attachments"]:
+        names = ", ".join(part["attachments"][:10]) + (" …" if len(part["attachments"]) > 10 else "")
+        parsed.add_event("parse", "warning", "attachments_left_out", f"{len(part['attachments'])} attached files are not read: {names}")
     if part["encrypted"]:
         parsed.add_event("parse", "ok", "opened_with_empty_password")

@@ -13,9 +13,10 @@ from typing import Any
 
 from raydex.ir.errors import InputError
 from raydex.kernels.limits import Limits
+from raydex.kernels.pdf_marks import read_attachments, read_marks
 from raydex.kernels.pdf_objects import has_images, read_objects
-from raydex.kernels.pdf_raw import SEGMENT_COLUMNS, Frame, Page, Part, failed_page, new_page, pdfium, upright
-from raydex.kernels.pdf_segments import CONTROL, read_text
+from raydex.kernels.pdf_raw import CONTROL, SEGMENT_COLUMNS, Frame, Page, Part, failed_page, new_page, pdfium, upright, utf16_text
+from raydex.kernels.pdf_segments import read_text
 from raydex.kernels.request import ParseRequest
 
 MAX_OUTLINE = 10_000
@@ -61,28 +62,19 @@ def read_part(request: ParseRequest) -> Part:
         part: Part = {"page_count": count, "first": first, "last": last, "encrypted": encrypted}
         part["info"] = _read_info(document)
         part["outline"] = _read_outline(document)
+        part["attachments"] = read_attachments(document)
         images = has_images(request.data)
         pages: list[Page] = []
         room = request.limits.text_bytes
         for number in range(first, last + 1):
             page = _read_page(document, number, images)
-            room -= page["chars"]
+            room -= page["chars"] + sum(len(text) for _, _, text, *_ in page["marks"])
             if room < 0:
                 message = f"the text up to page {number} is longer than limits.text_bytes ({request.limits.text_bytes})"
                 raise InputError(message, reject_class="text_too_long")
             pages.append(page)
         part["pages"] = pages
     return part
-
-
-def _utf16(call: Any, *arguments: Any) -> str:
-    """Clean text of a PDFium call that fills a UTF-16 buffer whose size it tells in bytes."""
-    size = call(*arguments, None, 0)
-    if size <= 2:
-        return ""
-    buffer = ctypes.create_string_buffer(size)
-    call(*arguments, buffer, size)
-    return " ".join(CONTROL.sub("", buffer.raw[: size - 2].decode("utf-16-le", "replace")).split())
 
 
 def _bytes(call: Any, *arguments: Any) -> str:
@@ -101,7 +93,7 @@ def _bytes(call: Any, *arguments: Any) -> str:
 
 def _read_info(document: Any) -> dict[str, str]:
     raw = pdfium().raw
-    values = ((key, _utf16(raw.FPDF_GetMetaText, document, key.encode())[:1000]) for key in _INFO_KEYS)
+    values = ((key, utf16_text(raw.FPDF_GetMetaText, document, key.encode())[:1000]) for key in _INFO_KEYS)
     return {key: value for key, value in values if value}
 
 
@@ -119,7 +111,7 @@ def _read_outline(document: Any) -> list[list[Any]]:
         seen.add(address)
         target = raw.FPDFBookmark_GetDest(document, bookmark)
         page = raw.FPDFDest_GetDestPageIndex(document, target) + 1 if target else 0
-        rows.append([_utf16(raw.FPDFBookmark_GetTitle, bookmark)[:1000], max(page, 0), level])
+        rows.append([utf16_text(raw.FPDFBookmark_GetTitle, bookmark)[:1000], max(page, 0), level])
         stack.append((raw.FPDFBookmark_GetNextSibling(document, bookmark), level))
         if level + 1 < MAX_OUTLINE_DEPTH:
             stack.append((raw.FPDFBookmark_GetFirstChild(document, bookmark), level + 1))
@@ -134,7 +126,7 @@ def _read_page(document: Any, number: int, images: bool) -> Page:
     try:
         page = new_page(number)
         frame = _frame(handle, page)
-        page["label"] = _utf16(raw.FPDF_GetPageLabel, document, number - 1)
+        page["label"] = utf16_text(raw.FPDF_GetPageLabel, document, number - 1)
         text_page = raw.FPDFText_LoadPage(handle)
         if not text_page:
             return failed_page(number, "PDFium cannot read the text of this page")
@@ -144,6 +136,7 @@ def _read_page(document: Any, number: int, images: bool) -> Page:
                 page.update(chars=0, state="unavailable", warnings=["garbled_text"])
             read_objects(handle, page, frame, images)
             _read_links(document, handle, text_page, page, frame)
+            read_marks(handle, page, frame)
         finally:
             raw.FPDFText_ClosePage(text_page)
         return page

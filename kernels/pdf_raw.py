@@ -1,7 +1,8 @@
 """The raw form of a PDF page, as plain data that may cross a process border, and the PDFium functions that fill it.
 
-A part is `{"page_count", "first", "last", "encrypted", "info", "outline", "pages"}`: `info` maps document information keys to strings,
-`outline` is `[title, page, level]` rows (page 1-based or 0, level 0-based), `pages` are the dicts of `new_page`. All values are JSON.
+A part is `{"page_count", "first", "last", "encrypted", "info", "outline", "attachments", "pages"}`: `info` maps document information keys
+to strings, `outline` is `[title, page, level]` rows (page 1-based or 0, level 0-based), `attachments` are names of attached files, `pages`
+the dicts of `new_page`. All values are JSON.
 The invariant: a page's raw form depends on the file and that page alone, so ranges read apart and laid together equal one whole read.
 PDFium is not thread-safe: one process works on one document at a time, never in threads.
 """
@@ -9,6 +10,7 @@ PDFium is not thread-safe: one process works on one document at a time, never in
 from __future__ import annotations
 
 import ctypes
+import re
 from functools import cache
 from types import SimpleNamespace
 from typing import Any
@@ -21,6 +23,7 @@ Frame = tuple[int, float, float, float, float]
 Page = dict[str, Any]
 Part = dict[str, Any]
 
+CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ufeff\ufffe\uffff]")
 SEGMENT_COLUMNS = ("text", "x0", "y0", "x1", "y1", "base", "size", "style", "turn")
 
 
@@ -30,10 +33,10 @@ def new_page(number: int) -> Page:
     Segment columns (`SEGMENT_COLUMNS`, in step, in content order): boxes from the upper left corner of the upright page; `base` is the
     baseline in the segment's own reading frame; `turn` counts quarter turns counter-clockwise (OBLIQUE: another angle); `style` is a bit
     set of BOLD, ITALIC, MONO, HIDDEN. `links` are `[href, text, x0, y0, x1, y1]`, `images` `[x0, y0, x1, y1, width, height]` (the latter in
-    pixels); `error` is empty unless the page could not be read.
+    pixels), `marks` as in `pdf_marks`; `error` is empty unless the page could not be read.
     """
     page: Page = {"number": number, "width": 0.0, "height": 0.0, "rotation": 0, "label": "", "chars": 0}
-    page.update({"state": "native", "warnings": [], "error": "", "links": [], "images": []})
+    page.update({"state": "native", "warnings": [], "error": "", "links": [], "images": [], "marks": []})
     page.update({name: [] for name in SEGMENT_COLUMNS})
     return page
 
@@ -43,6 +46,16 @@ def failed_page(number: int, error: str) -> Page:
     page = new_page(number)
     page.update(state="unavailable", warnings=["page_failed"], error=error)
     return page
+
+
+def utf16_text(call: Any, *arguments: Any) -> str:
+    """Clean text of a PDFium call that fills a UTF-16 buffer whose size it tells in bytes."""
+    size = call(*arguments, None, 0)
+    if size <= 2:
+        return ""
+    buffer = ctypes.create_string_buffer(size)
+    call(*arguments, ctypes.cast(buffer, ctypes.POINTER(ctypes.c_ushort)), size)
+    return " ".join(CONTROL.sub("", buffer.raw[: size - 2].decode("utf-16-le", "replace")).split())
 
 
 def upright(frame: Frame, x0: float, y0: float, x1: float, y1: float) -> Box:

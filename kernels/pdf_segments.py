@@ -14,13 +14,12 @@ from typing import Any
 
 from raydex.kernels.decode import has_bidi_controls
 from raydex.kernels.pdf_glyphs import SAME, Glyph, drop_reprints, set_glyphs
-from raydex.kernels.pdf_raw import BOLD, HIDDEN, ITALIC, MONO, OBLIQUE, Box, Frame, Page, pdfium, upright
+from raydex.kernels.pdf_raw import BOLD, CONTROL, HIDDEN, ITALIC, MONO, OBLIQUE, Box, Frame, Page, pdfium, upright
 
 CUT = 1.2
 UNMAPPED_SAMPLE = 12
 
 _LINE = re.compile(r"[^\s\ufffe](?:[^\r\n\ufffe]*[^\s\ufffe])?\ufffe?")
-CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ufeff\ufffe\uffff]")
 _GARBLED = re.compile("[\x00-\x08\x0e-\x1f\x7f-\x9f\ufffd\ue000-\uf8ff]")
 _SPACE = re.compile(r"\s")
 _LETTER = re.compile("[A-Za-z]")

@@ -22,7 +22,7 @@ from raydex.kernels.decode import BOMS, Decoded, decode, decode_as, looks_binary
 from raydex.kernels.drafts import Draft, finish
 from raydex.kernels.request import ParseRequest
 from raydex.kernels.segment import Segment, StreamPlan, segment_of
-from raydex.kernels.stream_ends import Ends, LogLines, csv_ends, line_ends, text_ends, unit_type
+from raydex.kernels.stream_ends import LINE_FEED, RETURN, Ends, LogLines, csv_ends, line_ends, text_ends, unit_type
 from raydex.kernels.stream_xml import XML, plan_xml
 
 PARSER_VERSION = "1"
@@ -181,7 +181,9 @@ class Scan:
                 if line_ends(units[before:]).size > RUNAWAY_LINES:
                     return ends.before(before) if before else Ends(ends.at[:0], ends.filled[:0]), before
         if not ends.at.size or ends.at[-1] < units.size:
-            ends = Ends(np.append(ends.at, units.size), np.append(ends.filled, True))
+            first = units[int(ends.at[-1]) if ends.at.size else 0]
+            blank = plan.dialect is not None and first in (LINE_FEED, RETURN)
+            ends = Ends(np.append(ends.at, units.size), np.append(ends.filled, not blank))
         return ends, None
 
     def _pass(self, units: np.ndarray, ends: Ends) -> None:

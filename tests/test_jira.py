@@ -174,6 +174,30 @@ def test_exports_hold_a_member_a_ticket(kind: str) -> None:
     assert parsed.document is not None and (parsed.document.warnings == ["incomplete_list"]) == (kind == "page")
 
 
+@pytest.mark.parametrize("kind", ["page", "lines"])
+def test_what_is_no_ticket_in_an_export_costs_no_ticket(kind: str) -> None:
+    odd = {"key": "OPS-2", "id": "9"}
+    tickets = [odd, {**issue(), "key": "OPS-1"}, {**issue(), "key": "OPS-3"}, {**issue(), "key": "OPS-4"}]
+    if kind == "page":
+        parsed = read({"issues": tickets})
+        expected = ["0.json", "OPS-1.json", "OPS-3.json", "OPS-4.json"]
+        said = "1 of 4 elements are no issues: /issues/0"
+    else:
+        parsed = read("\n".join([*map(json.dumps, tickets), json.dumps(tickets[1])[:300]]), "application/jsonl")
+        expected = ["0.json", "OPS-1.json", "OPS-3.json", "OPS-4.json", "4.json"]
+        said = "2 of 5 elements are no issues: /0, /4"
+    members = list(parsed.members)
+    assert [member.name for member in members] == expected
+    assert json.loads(members[0].data) == odd and [member.reject_class for member in members[4:]] == ["syntax"][: kind == "lines"]
+    assert parsed.document is not None and parsed.document.warnings == ["odd_items"] and parsed.document.metadata["issues"] == 3
+    assert said in [event.message for event in parsed.events if event.name == "odd_items"]
+
+
+def test_data_with_a_ticket_among_it_is_data() -> None:
+    parsed = read("\n".join(map(json.dumps, [{**issue(), "key": "OPS-1"}, {"a": 1}, {"b": 2}])), "application/jsonl")
+    assert parsed.document is not None and parsed.document.parser == "jsonl" and not parsed.members
+
+
 def test_json_that_only_looks_like_a_ticket_is_data() -> None:
     parsed = read({"key": "OPS-7", "fields": 3})
     assert parsed.document is not None and parsed.document.parser == "json"

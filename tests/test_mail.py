@@ -281,6 +281,21 @@ def test_quotes_and_signature() -> None:
 
 
 @pytest.mark.parametrize(
+    "leave", ["Kind regards,", "Thanks!", "Yours sincerely", "Mit freundlichen Grüßen", "Cordialement,", "Un saludo,", "此致"]
+)
+def test_a_signature_without_its_mark(leave: str) -> None:
+    found = body(read(simple(f"The valve is set.\n\n{leave}\nAnna Ling\nPump Ltd\n\nFrom: Bob\nSent: Monday\n\nSet?\n")))
+    marked = [text for text, mark in found if mark.get("signature")]
+    assert marked == [f"{leave}\nAnna Ling\nPump Ltd"]
+    assert found[0] == ("The valve is set.", {})
+
+
+@pytest.mark.parametrize("text", ["Thanks,\n" + "the pump runs again since we opened the second valve. " * 3, "Thanks"])
+def test_thanks_that_close_nothing(text: str) -> None:
+    assert [mark for _, mark in body(read(simple(f"Hello.\n\n{text}\n")))] == [{}, {}]
+
+
+@pytest.mark.parametrize(
     "divider",
     [
         "-----Original Message-----",

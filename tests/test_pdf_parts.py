@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from hypothesis import given
@@ -10,7 +11,7 @@ from pdf_files import SENTENCE, column, drawn, request
 from shared_cases import case
 
 from raydex.ir.document import Block
-from raydex.kernels.pdf import parse_pdf
+from raydex.kernels.pdf import merge_ranges, parse_pdf
 from raydex.kernels.pdf_layout import Line
 from raydex.kernels.pdf_structure import Paragraph
 from raydex.kernels.pdf_tables import find_tables
@@ -135,6 +136,42 @@ def test_images_inside_forms_and_on_turned_pages_have_upright_boxes() -> None:
         column(canvas, 72, 600, [SENTENCE] * 5)
 
     assert parse_pdf(request(drawn(turned))).assets[0].locator.bbox == (495.0, 0.0, 595.0, 50.0)
+
+
+def with_attachment(data: bytes, name: str) -> bytes:
+    from io import BytesIO
+
+    import pypdfium2
+
+    document = pypdfium2.PdfDocument(data)
+    document.new_attachment(name).set_data(b"1,2")
+    out = BytesIO()
+    document.save(out)
+    return out.getvalue()
+
+
+def test_comments_and_values_of_forms_are_read_and_attachments_named() -> None:
+    def draw(canvas: Any) -> None:
+        canvas.drawString(72, 700, SENTENCE)
+        canvas.textAnnotation("Check this figure, 電池.", Rect=[300, 600, 320, 620])
+        canvas.acroForm.textfield(name="inspector", value="Ann Ling", x=72, y=500, width=200, height=20)
+        canvas.acroForm.textfield(name="left open", value="", x=72, y=460, width=200, height=20)
+        canvas.showPage()
+        canvas.drawString(72, 700, SENTENCE)
+
+    data = with_attachment(drawn(draw), "figures.csv")
+    whole = parse_pdf(request(data))
+    marks = [(block.kind, block.text, block.metadata) for block in whole.blocks if block.text != SENTENCE]
+    assert marks == [
+        ("note", "Check this figure, 電池.", {}),
+        ("paragraph", "inspector: Ann Ling", {"form_field": "inspector"}),
+    ]
+    note = whole.blocks[1].locator
+    assert note.page == 1 and note.bbox is not None and [round(side) for side in note.bbox] == [300, 842 - 620, 320, 842 - 600]
+    left = [event.message for event in whole.events if event.name == "attachments_left_out"]
+    assert left == ["1 attached files are not read: figures.csv"]
+    parts = [parse_pdf(replace(request(data), pages=pages)) for pages in ((1, 1), (2, 2))]
+    assert merge_ranges(request(data), parts).blocks == whole.blocks
 
 
 def test_an_image_on_every_page_is_a_letterhead() -> None:

@@ -13,7 +13,7 @@ from xml.sax.saxutils import escape, quoteattr
 import pyarrow as pa
 import pytest
 from document_files import parse_bytes
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from raydex.cluster.lake import Generation
@@ -79,6 +79,7 @@ def assert_places(parsed: list[ParsedFile], text: str) -> None:
 
 
 @settings(max_examples=150, deadline=None)
+@example([["", '"'], ["", "\n"]], "\r", csv.QUOTE_MINIMAL, "utf-8")  # the last record is a blank line, behind a quote inside of a field
 @given(
     st.lists(st.lists(CELL, min_size=2, max_size=3), min_size=1, max_size=25),
     st.sampled_from(["\n", "\r\n", "\r"]),
