@@ -36,6 +36,7 @@ _THROUGH = frozenset(
 )
 _EXTENSIONS = frozenset(("extension", "inlineExtension", "bodiedExtension", "multiBodiedExtension"))
 _CARDS = frozenset(("inlineCard", "blockCard", "embedCard"))
+_ATOMS = frozenset(("mention", "date", "status", "placeholder", "mediaInline", *_CARDS))
 _INLINE = frozenset(
     ["text", "hardBreak", "mention", "emoji", "date", "status", "inlineCard", "mediaInline", "inlineExtension", "placeholder"]
 )
@@ -238,10 +239,11 @@ class AdfWalk:
             return str(nodes[0].get("text", "")), []
         parts: list[str] = []
         links: list[Link] = []
+        kind = None
         for node in nodes:
             if not isinstance(node, dict):
                 continue
-            kind = node.get("type")
+            before, kind = kind, node.get("type")
             if kind == "text":
                 text = str(node.get("text", ""))
                 parts.append(text)
@@ -251,6 +253,8 @@ class AdfWalk:
                             links.append(Link(str(href), text))
                 continue
             attrs = _attrs(node)
+            if before in _ATOMS and kind in _ATOMS:
+                parts.append(" ")  # a reader sees two things, and so must a search
             if kind == "hardBreak":
                 parts.append("\n")
             elif kind == "mention":

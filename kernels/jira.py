@@ -25,7 +25,7 @@ from raydex.kernels.jira_wiki import WikiWalk
 from raydex.kernels.request import ParseRequest
 from raydex.kernels.tables import table_text
 
-PARSER_VERSION = "1"
+PARSER_VERSION = "2"
 KEY = re.compile(r"[A-Z][A-Z0-9_]*-\d+\Z")
 Json = dict[str, Any]
 # fields of Metadata, in order: (name in the export, label)

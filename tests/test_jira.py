@@ -203,6 +203,18 @@ def test_json_that_only_looks_like_a_ticket_is_data() -> None:
     assert parsed.document is not None and parsed.document.parser == "json"
 
 
+def test_atoms_side_by_side_are_words_apart() -> None:
+    atoms = [
+        {"type": "mention", "attrs": {"id": "1", "text": "@ops"}},
+        {"type": "status", "attrs": {"text": "DONE"}},
+        {"type": "date", "attrs": {"timestamp": "1704153600000"}},
+        {"type": "inlineCard", "attrs": {"url": "https://x.org"}},
+        {"type": "text", "text": ", then."},
+    ]
+    body = {"type": "doc", "content": [{"type": "paragraph", "content": atoms}]}
+    assert by_field(read(issue(description=body)), "description") == ["@ops DONE 2024-01-02 https://x.org, then."]
+
+
 def test_case_inline_atoms() -> None:
     parsed = parse_bytes(case("b21-adf-inline-atoms/OPS-41.json").read_bytes(), "application/json", "OPS-41.json")
     texts = [block.text for block in parsed.blocks if block.locator.field == "description"]
