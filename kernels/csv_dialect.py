@@ -50,16 +50,25 @@ def find_dialect(text: str, media_type: str = "text/csv") -> CsvDialect:
     lines = split_lines(text[:SAMPLE_CHARS])
     if len(text) > SAMPLE_CHARS and len(lines) > 1:
         lines.pop()  # the sample's end cuts it
-    escaped = _is_escaped(lines)
+    named = "\t" if media_type == "text/tab-separated-values" else ""
+    score, best, escaped = _divide(lines, _is_escaped(lines), named)
+    if escaped:  # a backslash may also be all that a cell holds, or its end
+        plain = _divide(lines, False, named)
+        if plain[0] > score:
+            _, best, escaped = plain
+    return CsvDialect(best, escaped, _has_header(_records(lines, CsvDialect(best, escaped))))
+
+
+def _divide(lines: list[str], escaped: bool, named: str) -> tuple[float, str, bool]:
+    """(score, delimiter, `escaped`) of the delimiter that divides the lines best; empty where none does. `named` wins where it does."""
     best, best_score = "", 0.0
     for delimiter in DELIMITERS:
-        records = _records(lines, CsvDialect(delimiter, escaped))
-        score = _score(records)
-        if delimiter == "\t" and media_type == "text/tab-separated-values" and score:
+        score = _score(_records(lines, CsvDialect(delimiter, escaped)))
+        if delimiter == named and score:
             score += 1000
         if score > best_score:
             best, best_score = delimiter, score
-    return CsvDialect(best, escaped, _has_header(_records(lines, CsvDialect(best, escaped))))
+    return best_score, best, escaped
 
 
 def _is_escaped(lines: list[str]) -> bool:

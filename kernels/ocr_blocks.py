@@ -27,7 +27,7 @@ from raydex.kernels.reading_order import PageText, order_page, rank_headings
 from raydex.kernels.tables import count_header_rows, table_text
 
 # why a page of a PDF has no text that can be used
-UNREAD = frozenset(("no_text_layer", "garbled_text"))
+UNREAD = frozenset(("no_text_layer", "garbled_text", "scan_with_stamp"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,8 +109,10 @@ def add_unavailable(parsed: ParsedFile, kind: str, subjects: Sequence[Asset | Pa
 
 
 def _blocks(parsed: ParsedFile, place: Place, text: PageText) -> list[Block]:
-    """Blocks without an ordinal. Figures of a PDF's page become assets; those of an image file are parts of the one it is."""
+    """Blocks without an ordinal, less those that the page's own text holds, as a stamp on a scan. Figures of a PDF's page become assets;
+    those of an image file are parts of the one it is."""
     out = []
+    own = {_words(block.text) for block in parsed.blocks if block.locator.page == place.page} if place.page else set()
     tables = sum(block.kind == "table" for block in parsed.blocks)
     for block in text.blocks:
         if block.kind == "image" and parsed.media_type != "application/pdf":
@@ -122,13 +124,17 @@ def _blocks(parsed: ParsedFile, place: Place, text: PageText) -> list[Block]:
         reference = None
         if block.kind == "image":
             reference = _add_figure(parsed, where)
-        elif not content.strip():
+        elif not content.strip() or _words(content) in own:
             continue
         if rows is not None:
             tables += 1
             where["table"] = tables
         out.append(Block("", block.kind, 0, content, Locator(**where), [], [], reference, metadata))
     return out
+
+
+def _words(text: str) -> str:
+    return "".join(text.split()).lower()
 
 
 def _metadata(block: TextBlock) -> dict[str, Any]:

@@ -12,12 +12,13 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from raydex.kernels.pdf_raw import Box, Frame, Page, pdfium, upright
+from raydex.kernels.pdf_raw import HIDDEN, Box, Frame, Page, pdfium, upright
 
 MAX_OBJECTS = 20_000
 MAX_FORM_DEPTH = 8
 MAX_IMAGES = 500
 FEW_CHARS = 200
+STAMP_CHARS = 100
 OUTLINED_PATHS = 24
 LEAST_SIDE = 8.0  # points: less is a rule or a dot
 WHOLE_PAGE = 0.8
@@ -54,6 +55,13 @@ def _judge(page: Page, found: Sequence[tuple[Box, tuple[int, int]]], paths: int)
             page["warnings"].append("blank_page")
     elif area > 0.5 * page["width"] * page["height"]:
         page["warnings"].append("mostly_image")
+        if page["chars"] < STAMP_CHARS and any(_covers(box, page) for box, _ in found) and not all(s & HIDDEN for s in page["style"]):
+            page["state"] = "unavailable"  # a scan with a stamp or a number on it; a layer of hidden text is what a reader made of it
+            page["warnings"].append("scan_with_stamp")
+
+
+def _covers(box: Box, page: Page) -> bool:
+    return (box[2] - box[0]) * (box[3] - box[1]) > WHOLE_PAGE * page["width"] * page["height"]
 
 
 def _walk(handle: Any, frame: Frame) -> tuple[list[tuple[Box, tuple[int, int]]], int]:

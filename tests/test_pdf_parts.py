@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pdf_files import SENTENCE, column, drawn, request
 from shared_cases import case
 
 from raydex.ir.document import Block
+from raydex.kernels.limits import Limits
+from raydex.kernels.ocr import OcrLine, OcrPage
+from raydex.kernels.ocr_blocks import Place, Reading, add_ocr, needs_ocr
 from raydex.kernels.pdf import merge_ranges, parse_pdf
 from raydex.kernels.pdf_layout import Line
 from raydex.kernels.pdf_structure import Paragraph
@@ -136,6 +141,30 @@ def test_images_inside_forms_and_on_turned_pages_have_upright_boxes() -> None:
         column(canvas, 72, 600, [SENTENCE] * 5)
 
     assert parse_pdf(request(drawn(turned))).assets[0].locator.bbox == (495.0, 0.0, 595.0, 50.0)
+
+
+@pytest.mark.parametrize(
+    ("text", "mode", "state"), [("Bates 000123", 0, "unavailable"), ("Bates 000123", 3, "native"), (SENTENCE * 2, 0, "native")]
+)
+def test_a_scan_with_a_stamp_is_to_be_read(text: str, mode: int, state: str) -> None:
+    def draw(canvas: Any) -> None:
+        canvas.drawImage(png(90), 0, 0, 595, 842)
+        words = canvas.beginText(20, 20)
+        words.setFont("Helvetica", 4)
+        words.setTextRenderMode(mode)  # 3: the layer of text that a scanner's program made
+        words.textOut(text)
+        canvas.drawText(words)
+
+    parsed = parse_pdf(request(drawn(draw)))
+    (page,) = parsed.pages
+    assert page.text_state == state and "mostly_image" in page.warnings and needs_ocr(page) == (state == "unavailable")
+    assert [block.text for block in parsed.blocks] == [text]
+    if state == "native":
+        return
+    lines = (OcrLine(text.upper(), 0.9, (20.0, 810.0, 90.0, 830.0)), OcrLine("Pump house open", 0.9, (50.0, 50.0, 300.0, 90.0)))
+    reading = Reading(Place(1), OcrPage(595, 842, lines))
+    add_ocr(parsed, [reading], SimpleNamespace(name="reader", version="1"), Limits())  # type: ignore[arg-type]
+    assert page.text_state == "mixed" and sorted(block.text for block in parsed.blocks) == [text, "Pump house open"]
 
 
 def with_attachment(data: bytes, name: str) -> bytes:
