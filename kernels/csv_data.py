@@ -22,7 +22,7 @@ from raydex.kernels.drafts import Draft, check_count, finish
 from raydex.kernels.request import ParseRequest
 from raydex.kernels.segment import decode_segment
 
-PARSER_VERSION = "1"
+PARSER_VERSION = "2"
 PIECE = 4_000  # characters of one block, unless a record is longer
 ROWS = 200  # records of one block
 RUNAWAY_LINES = 500  # a record of more lines that never ends has lost a quote
