@@ -9,6 +9,7 @@ from collections import Counter
 from typing import Any
 
 from raydex.ir.errors import InputError
+from raydex.ir.parsed import ParsedFile
 from raydex.kernels.package import Package
 from raydex.kernels.request import ParseRequest
 
@@ -72,3 +73,12 @@ class LossyPackage:
             count = self._lost[name, detail]
             out.append((name, f"{detail} ({count}): {', '.join(places)}{' …' if count > len(places) else ''}"))
         return out
+
+
+def say_losses(parsed: ParsedFile, losses: list[tuple[str, str]], nothing: str) -> None:
+    """An event for each loss; `nothing` is the message where the file has no block at all."""
+    for name, message in losses:
+        parsed.add_event("parse", "warning", name, message)
+    if not parsed.blocks and parsed.document is not None:
+        parsed.document.warnings.append("no_semantic_blocks")
+        parsed.add_event("parse", "warning", "no_semantic_blocks", nothing)

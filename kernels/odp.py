@@ -12,7 +12,7 @@ from raydex.ir.document import Link
 from raydex.ir.errors import InputError
 from raydex.ir.parsed import ParsedFile
 from raydex.kernels.drafts import Draft, check_count, finish
-from raydex.kernels.lossy_package import LossyPackage
+from raydex.kernels.lossy_package import LossyPackage, say_losses
 from raydex.kernels.odp_shapes import DRAW, PRESENTATION, PageWalk
 from raydex.kernels.odp_text import OFFICE, STYLE, TextReader, read_list_styles
 from raydex.kernels.request import ParseRequest
@@ -47,11 +47,7 @@ def parse_odp(request: ParseRequest) -> ParsedFile:
         warnings=tuple(dict.fromkeys(name for name, _ in losses if name in ("missing_part", "broken_part"))),
         metadata={**deck.metadata(), "properties": properties},
     )
-    for name, message in losses:
-        parsed.add_event("parse", "warning", name, message)
-    if not parsed.blocks and parsed.document is not None:
-        parsed.document.warnings.append("no_semantic_blocks")
-        parsed.add_event("parse", "warning", "no_semantic_blocks", "no slide holds text, a table, a chart or a picture")
+    say_losses(parsed, losses, "no slide holds text, a table, a chart or a picture")
     return parsed
 
 

@@ -12,6 +12,7 @@ from raydex.ir.document import Link
 from raydex.ir.errors import InputError
 from raydex.ir.parsed import ParsedFile
 from raydex.kernels.drafts import Draft, check_count, finish
+from raydex.kernels.lossy_package import say_losses
 from raydex.kernels.package import TOO_DEEP, Relation
 from raydex.kernels.pptx_layout import FURNITURE, P
 from raydex.kernels.pptx_parts import DeckParts, related
@@ -47,11 +48,7 @@ def parse_pptx(request: ParseRequest) -> ParsedFile:
         warnings=tuple(dict.fromkeys(name for name, _ in losses if name in ("missing_part", "broken_part", "broken_slide"))),
         metadata={**deck.metadata(), "properties": properties},
     )
-    for name, message in losses:
-        parsed.add_event("parse", "warning", name, message)
-    if not parsed.blocks and parsed.document is not None:
-        parsed.document.warnings.append("no_semantic_blocks")
-        parsed.add_event("parse", "warning", "no_semantic_blocks", "no slide holds text, a table, a chart or a picture")
+    say_losses(parsed, losses, "no slide holds text, a table, a chart or a picture")
     return parsed
 
 
