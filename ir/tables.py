@@ -81,7 +81,7 @@ TABLES: dict[str, TableSpec] = {
             ("fingerprints", pa.map_(S, S), "stage name to the fingerprint that succeeded"),
             ("attempts", I32, "failed attempts over all runs"),
             ("reject_class", S, "class of the last reject, empty when there is none"),
-            ("error", S, "truncated error of the last reject"),
+            ("error", S, "truncated error of the last reject; why a document without a block has none"),
         ),
         _spec(
             "documents",
@@ -95,7 +95,7 @@ TABLES: dict[str, TableSpec] = {
             ("parser", S, "parser that made it"),
             ("parser_version", S, "its version"),
             ("encoding", S, "text encoding used"),
-            ("language", S, "programming language, for code"),
+            ("language", S, "programming language, for code; that of a text stands in metadata"),
             ("page_count", I32, "pages"),
             ("block_count", I32, "blocks"),
             ("char_count", I64, "code points of text in blocks"),

@@ -45,9 +45,15 @@ def settle(row: dict[str, Any], tables: dict[str, pa.Table]) -> None:
         language=document["language"] or "",
         missing=sorted(missing),
         reject_class=reject["class"] if reject else "",
-        error=reject["error"] if reject else "",
+        error=reject["error"] if reject else _why_empty(tables),
         attempts=(row["attempts"] or 0) + 1 if reject and REJECT_CLASSES[reject["class"]].retryable else 0,
     )
+
+
+def _why_empty(tables: dict[str, pa.Table]) -> str:
+    """What the parser says of a document that has no block at all; empty for any other."""
+    events = tables["events"].select(["name", "message"]).to_pylist() if "events" in tables and "blocks" not in tables else []
+    return next((event["message"] for event in events if event["name"] == "no_semantic_blocks"), "")
 
 
 def missing_of(document: dict[str, Any]) -> set[str]:

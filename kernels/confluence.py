@@ -32,7 +32,8 @@ from raydex.kernels.confluence_rules import (
     reference,
 )
 from raydex.kernels.decode import Decoded
-from raydex.kernels.drafts import Draft, finish, say_if_empty
+from raydex.kernels.drafts import Draft, finish
+from raydex.kernels.html_furniture import say_left_out
 from raydex.kernels.html_links import end_link
 from raydex.kernels.html_rules import HIDDEN, SHOWN
 from raydex.kernels.html_scan import parse_attributes
@@ -40,7 +41,7 @@ from raydex.kernels.html_state import CELL, CODE, NUMBER, OpenElement, OpenLink,
 from raydex.kernels.html_walk import HtmlWalk
 from raydex.kernels.request import ParseRequest
 
-PARSER_VERSION = "1"
+PARSER_VERSION = "2"
 _VALUE = 10  # kind of a sink whose text is not shown
 _MAX_NAMES = 50  # names of unknown macros that get an event of their own
 _STATES = {"complete": "DONE", "incomplete": "TODO"}
@@ -84,7 +85,7 @@ def parse_storage(request: ParseRequest, decoded: Decoded) -> ParsedFile:
     walk = StorageWalk(request)
     walk.walk(decoded.text, xml=True)
     parsed = finish(request, decoded, walk.drafts, parser="confluence", parser_version=PARSER_VERSION, title=walk.title)
-    say_if_empty(parsed, walk.content)
+    say_left_out(parsed, walk.left_out, walk.content)
     say_macros(parsed, walk.unknown, walk.dynamic)
     return parsed
 
@@ -260,7 +261,7 @@ class StorageWalk(HtmlWalk):
         if entry.sink is None:
             return
         self.value = -1
-        text = collapse("".join(entry.sink.pieces))
+        text = collapse(entry.sink.text())
         if not self.source.endswith((f"{entry.name}>", "/>"), 0, end):
             self._say(text, entry.start, end)  # it never closed: what follows it is no parameter
         elif entry.name == "ac:task-status":
@@ -287,6 +288,7 @@ class StorageWalk(HtmlWalk):
         entry = self.push(name, {}, start)
         if macro is not None and macro.values.get("hidden", "").lower() == "true":
             entry.visible = self.visible = HIDDEN
+            self.hidden_by = "hidden"
         self.bodies.append(len(self.stack) - 1)
         self.scopes.append(Scope())
         if entry.visible == SHOWN:
@@ -317,6 +319,7 @@ class StorageWalk(HtmlWalk):
         entry = self.push(name, {}, start)
         if name == "ac:placeholder" or self.adf_shown:
             entry.visible = self.visible = HIDDEN
+            self.hidden_by = ""
 
     def _open_adf(self, name: str, values: dict[str, str], start: int, end: int) -> None:
         self.adf_shown = False

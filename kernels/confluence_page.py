@@ -20,11 +20,12 @@ from raydex.ir.parsed import ParsedFile
 from raydex.kernels.adf import AdfWalk
 from raydex.kernels.confluence import StorageWalk, say_macros
 from raydex.kernels.decode import Decoded
-from raydex.kernels.drafts import Draft, check_count, finish, say_if_empty
+from raydex.kernels.drafts import Draft, check_count, finish
+from raydex.kernels.html_furniture import LeftOut, say_left_out
 from raydex.kernels.json_scan import COLON, COMMA, OPEN_LIST, OPEN_OBJECT, CharIndex, scan
 from raydex.kernels.request import ParseRequest
 
-PARSER_VERSION = "1"
+PARSER_VERSION = "2"
 Json = dict[str, Any]
 # representations of a body, best first: storage format and editor's say what macros there are, views only what they showed
 _MARKUP = ("storage", "editor", "export_view", "styled_view", "view")
@@ -52,7 +53,7 @@ def page_of(value: Json, request: ParseRequest, decoded: Decoded) -> ParsedFile:
         title=value["title"],
         metadata=_about(value),
     )
-    say_if_empty(parsed, reader.content)
+    say_left_out(parsed, reader.left_out, reader.content)
     say_macros(parsed, reader.unknown, reader.dynamic)
     for name, count in reader.nodes.items():
         parsed.add_event("parse", "warning", "unknown_node", f"{count} nodes of the unknown type {name[:80]!r} were read as text")
@@ -69,6 +70,7 @@ class PageReader:
         self.dynamic: Counter[str] = Counter()
         self.nodes: Counter[str] = Counter()
         self.content = False
+        self.left_out = LeftOut()
         self._text = decoded.text
         self._data = decoded.text.encode()
         self._tape = scan(self._data)
@@ -99,6 +101,7 @@ class PageReader:
         self.unknown += walk.unknown
         self.dynamic += walk.dynamic
         self.content = self.content or walk.content
+        self.left_out.characters += walk.left_out.characters
 
     def _adf(self, text: str, pointer: str, level: int, start: int, end: int, about: Json) -> None:
         """ADF is JSON in a string: its blocks have the string's place."""

@@ -157,11 +157,13 @@ def finish(
     return parsed
 
 
-def say_if_empty(parsed: ParsedFile, has_content: bool) -> None:
+def say_if_empty(
+    parsed: ParsedFile, has_content: bool, why: str = "the page has content, but none of it is text, a table or an image"
+) -> None:
     """A page in which something stands, but nothing that became a block, says so."""
     if has_content and not parsed.blocks and parsed.document is not None:
         parsed.document.warnings.append("no_semantic_blocks")
-        parsed.add_event("parse", "warning", "no_semantic_blocks", "the page has content, but none of it is text, a table or an image")
+        parsed.add_event("parse", "warning", "no_semantic_blocks", why)
 
 
 def _asset(request: ParseRequest, draft: Draft, locator: Locator, ordinal: int) -> Asset:

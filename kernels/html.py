@@ -2,7 +2,8 @@
 
 The library parsers at hand (lexbor, libxml2) tell no source offsets, and every block's locator is the range of its element in the
 source; so tokens and implied end tags are raydex's own (`html_scan`, `html_walk`). The invariant: each visible word of the page stands
-in exactly one block, and a page with content but no block says `no_semantic_blocks`. A page in Confluence's storage format is handed on.
+in exactly one block, or is counted in the event `furniture_left_out`; a page with content but no block says `no_semantic_blocks`. A page in
+Confluence's storage format is handed on.
 """
 
 from __future__ import annotations
@@ -11,11 +12,12 @@ from raydex.ir.parsed import ParsedFile
 from raydex.kernels.confluence import parse_storage
 from raydex.kernels.confluence_rules import is_storage_format
 from raydex.kernels.decode import declared_encoding, decode
-from raydex.kernels.drafts import finish, say_if_empty
+from raydex.kernels.drafts import finish
+from raydex.kernels.html_furniture import say_left_out
 from raydex.kernels.html_walk import HtmlWalk
 from raydex.kernels.request import ParseRequest
 
-PARSER_VERSION = "2"
+PARSER_VERSION = "3"
 XML_NAMES = (".xhtml", ".xht")
 
 
@@ -33,8 +35,9 @@ def parse_html(request: ParseRequest) -> ParsedFile:
         parser="html",
         parser_version=PARSER_VERSION,
         title=walk.title,
+        metadata=dict(walk.facts),
     )
-    say_if_empty(parsed, walk.content)
+    say_left_out(parsed, walk.left_out, walk.content)
     return parsed
 
 

@@ -29,7 +29,7 @@ def end_link(walk: HtmlWalk, ending: Sink | None = None) -> None:
         return
     if ending is not None and ending is not sink:
         return
-    text = collapse("".join(sink.pieces[link.at :]))
+    text = collapse(sink.text(link.at))
     heading = sink.kind == HEADING or sink.draft.metadata.get("role") == "term"
     if heading and text in PERMALINKS and not link.image:
         del sink.pieces[link.at :]

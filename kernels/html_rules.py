@@ -1,7 +1,7 @@
 """What HTML elements mean to the walker: which are chrome, which break lines, which are hidden. Data and small tests, no state.
 
-Sources: seed 1 (script, style, nav, header, footer, aside and hidden regions are no content); HTML Standard, "the rules for parsing
-tokens in HTML content" (implied end tags) and "rendering" (elements that are not shown).
+Sources: seed 1 (script, style, nav, aside, hidden regions, and the page's own header and footer are no content); HTML Standard, "the rules
+for parsing tokens in HTML content" (implied end tags) and "rendering" (elements that are not shown).
 """
 
 from __future__ import annotations
@@ -80,11 +80,14 @@ DROPPED = frozenset(
 # elements of running text: without attributes that hide them they change nothing
 PHRASING = frozenset(
     (
-        *("span", "b", "i", "em", "strong", "u", "s", "small", "big", "font", "tt", "var", "kbd", "samp", "sub", "sup", "cite", "q"),
-        *("abbr", "acronym", "dfn", "del", "ins", "strike", "mark", "bdi", "bdo", "data", "ruby", "rt", "rb", "nobr", "code"),
+        *("span", "b", "i", "em", "strong", "u", "small", "big", "font", "tt", "var", "kbd", "samp", "cite", "q"),
+        *("abbr", "acronym", "dfn", "ins", "mark", "bdi", "bdo", "data", "ruby", "rt", "rb", "nobr", "code"),
     )
 )
-DROPPED_ROLES = frozenset(("navigation", "banner", "contentinfo", "complementary", "search"))
+# landmarks by role, and the elements that they stand for
+_LANDMARKS = {"navigation": "nav", "banner": "header", "contentinfo": "footer", "complementary": "aside", "search": "search"}
+# what only stands in for text that is shown: nothing is lost with it
+STAND_INS = frozenset(("annotation", "annotation-xml", "rp"))
 DROPPED_CLASSES = frozenset(("linenos", "lineno"))
 PERMALINKS = frozenset(("¶", "#", "§", "🔗", "\uf0c1", "Permalink", ""))
 
@@ -107,23 +110,37 @@ def may_tell(attributes: str) -> bool:
 
 
 def visibility(name: str, attributes: dict[str, str], in_main: bool) -> int:
-    """SHOWN, HIDDEN, or HEADINGS_ONLY for a header inside main content: it holds the title there (seed 1 and its practice)."""
-    hidden = attributes.get("hidden")
-    if hidden is not None and hidden.lower() != "until-found":
-        return HIDDEN
-    if attributes.get("aria-hidden", "").strip().lower() == "true" or _INVISIBLE.search(attributes.get("style", "")):
+    """SHOWN, HIDDEN, or HEADINGS_ONLY for the page's own header, which may hold its title. Inside main content a header or footer belongs
+    to that content (HTML Standard, 4.3.8 and 4.3.9)."""
+    if _is_hidden(attributes):
         return HIDDEN
     role = attributes.get("role", "").strip().lower()
     classes = attributes.get("class", "")
     if name == "aside" and ("footnote" in role or "footnote" in classes):
         return SHOWN
-    if name == "header":
-        return HEADINGS_ONLY if in_main else HIDDEN
     if name == "dialog":
         return SHOWN if "open" in attributes else HIDDEN
-    if name in DROPPED or role in DROPPED_ROLES or (classes and not DROPPED_CLASSES.isdisjoint(classes.split())):
+    landmark = _LANDMARKS.get(role, "")
+    if landmark == "header" or (name == "header" and not landmark and not in_main):
+        return HEADINGS_ONLY
+    if landmark or (name in DROPPED and not (name == "footer" and in_main)):
         return HIDDEN
-    return SHOWN
+    return HIDDEN if classes and not DROPPED_CLASSES.isdisjoint(classes.split()) else SHOWN
+
+
+def _is_hidden(attributes: dict[str, str]) -> bool:
+    hidden = attributes.get("hidden")
+    if hidden is not None and hidden.lower() != "until-found":
+        return True
+    return attributes.get("aria-hidden", "").strip().lower() == "true" or _INVISIBLE.search(attributes.get("style", "")) is not None
+
+
+def what_hides(name: str, attributes: dict[str, str]) -> str:
+    """For an element that is HIDDEN, as what: the tag, that of its landmark, `line numbers`, or `hidden`."""
+    if _is_hidden(attributes):
+        return "hidden"
+    landmark = _LANDMARKS.get(attributes.get("role", "").strip().lower(), "")
+    return landmark or (name if name in DROPPED or name == "dialog" else "line numbers")
 
 
 def language_of(classes: str) -> str:

@@ -7,12 +7,14 @@ have been replaced before.
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 
 from raydex.kernels.drafts import Draft
 
 BREAK = "\x00"  # a line break inside a draft; NULs of the source are replaced before
 NUMBER = re.compile(r"\s*(-?\d{1,9})")
 _SPACES = re.compile(r"[ \t\n\r\f]+")
+_AMOUNTS = "$€£¥₹%°"
 FLOW, HEADING, CODE, CELL, CAPTION = range(5)
 
 
@@ -26,16 +28,45 @@ def collapse(text: str) -> str:
     return _SPACES.sub(" ", text).strip()
 
 
-class Sink:
-    """Where text goes while an element is open: `kind` heading, code, cell or caption, or a run of the flow."""
+def is_empty(draft: Draft) -> bool:
+    """Whether a block that was opened has got neither text nor, as a table, a cell or caption with text."""
+    if draft.rows is not None:
+        return not draft.metadata.get("caption") and not any(cell["text"] for row in draft.rows for cell in row)
+    return not draft.text.strip()
 
-    __slots__ = ("draft", "kind", "pieces", "previous")
+
+def _touch(left: str, right: str) -> bool:
+    """Whether two characters side by side would be read as one word or amount."""
+    return bool(left) and (left.isalnum() or left in _AMOUNTS) and (right.isalnum() or right in _AMOUNTS)
+
+
+class Sink:
+    """Where text goes while an element is open: `kind` heading, code, cell or caption, or a run of the flow. `edges` are the numbers of the
+    pieces before which a word ends, whatever stands there."""
+
+    __slots__ = ("draft", "edges", "kind", "pieces", "previous")
 
     def __init__(self, kind: int, draft: Draft, previous: Sink | None = None) -> None:
         self.kind = kind
         self.draft = draft
         self.pieces: list[str] = []
+        self.edges: list[int] = []
         self.previous = previous
+
+    def text(self, start: int = 0) -> str:
+        """The pieces from `start` on, with a space at each edge where letters, digits or amounts would run together."""
+        edges = self.edges[bisect_left(self.edges, start) :] if self.edges else None
+        if not edges:
+            return "".join(self.pieces[start:])
+        out: list[str] = []
+        low, last = start, ""
+        for edge in [*edges, len(self.pieces)]:
+            piece = "".join(self.pieces[low:edge])
+            low = max(low, edge)
+            if piece:
+                out.append(f" {piece}" if _touch(last, piece[0]) else piece)
+                last = piece[-1]
+        return "".join(out)
 
     def end_line(self) -> None:
         """In code: what follows stands on a line of its own."""

@@ -10,7 +10,10 @@ from __future__ import annotations
 from typing import Any
 
 from raydex.kernels.drafts import Draft, check_count
+from raydex.kernels.html_furniture import LeftOut, Masthead, settle_mastheads
+from raydex.kernels.html_head import read_language, read_meta
 from raydex.kernels.html_links import add_image, end_link, open_link
+from raydex.kernels.html_lists import open_item, open_list
 from raydex.kernels.html_rules import (
     BLOCKS,
     BOXES,
@@ -29,6 +32,7 @@ from raydex.kernels.html_rules import (
     language_of,
     may_tell,
     visibility,
+    what_hides,
 )
 from raydex.kernels.html_scan import EMPTY, END, RAW, START, parse_attributes, scan_html, unescape
 from raydex.kernels.html_state import (
@@ -38,7 +42,6 @@ from raydex.kernels.html_state import (
     CODE,
     FLOW,
     HEADING,
-    NUMBER,
     OpenElement,
     OpenLink,
     OpenList,
@@ -46,8 +49,10 @@ from raydex.kernels.html_state import (
     Scope,
     Sink,
     collapse,
+    is_empty,
 )
 from raydex.kernels.html_tables import close_table_part, open_table_part
+from raydex.kernels.html_turned import TURNED, OpenTurn, close_turned, open_turned
 from raydex.kernels.request import ParseRequest
 
 _SCOPED = frozenset(("table", "td", "th", "caption", "template"))
@@ -56,12 +61,15 @@ _READS_ATTRIBUTES = frozenset(("a", "ol", "li", "td", "th", "table", "pre", *HEA
 
 
 class HtmlWalk:
-    """One walk over a page or fragment. After `walk`: `drafts`, `title`, and whether there was any `content`, shown or not."""
+    """One walk over a page or fragment. After `walk`: `drafts`, `title`, what the page says of itself (`facts`), what was `left_out`, and
+    whether there was any `content`, shown or not."""
 
     def __init__(self, request: ParseRequest) -> None:
         self.request = request
         self.drafts: list[Draft] = []
         self.title = ""
+        self.facts: dict[str, str] = {}
+        self.left_out = LeftOut()
         self.content = False
 
     def walk(self, text: str, *, xml: bool = False) -> None:
@@ -79,14 +87,17 @@ class HtmlWalk:
         self.fresh: OpenElement | None = None
         self.item: OpenElement | None = None
         self.link: OpenLink | None = None
-        self.regions = 0
+        self.turn: OpenTurn | None = None
+        self.hidden_by = ""
+        self.mastheads: list[Masthead] = []
+        self.regions = self.quotes = 0
         self.layouts = 0
         self.layout_tables: frozenset[int] | None = None
         has_nul = BREAK in text
         for piece, at, kind, name, attributes, start, end in scan_html(text, xml=xml):
             if piece:
                 if self.visible != SHOWN:
-                    self.content = self.content or not piece.isspace()
+                    self.add_hidden(piece)
                 else:
                     if has_nul:
                         piece = piece.replace(BREAK, "\ufffd")
@@ -114,6 +125,13 @@ class HtmlWalk:
         while len(self.stack) > 1:
             self.pop(size)
         self.end_run()
+        if self.mastheads:
+            settle_mastheads(self.drafts, self.mastheads, self.left_out)
+
+    def add_hidden(self, piece: str) -> None:
+        if not piece.isspace():
+            self.content = True
+            self.left_out.add(piece, self.hidden_by if self.visible == HIDDEN else "header")
 
     def add_text(self, piece: str, start: int, end: int, escaped: bool) -> None:
         if escaped and "&" in piece:
@@ -149,6 +167,8 @@ class HtmlWalk:
         return self.run
 
     def add_draft(self, draft: Draft) -> None:
+        if self.quotes:
+            draft.metadata["quote"] = self.quotes
         self.drafts.append(draft)
         check_count(self.drafts, self.request)
 
@@ -172,7 +192,7 @@ class HtmlWalk:
         if self.link is not None:
             end_link(self, run)
         draft = run.draft
-        draft.text = collapse("".join(run.pieces))
+        draft.text = collapse(run.text())
         element, self.run_element = self.run_element, None
         if draft.kind == "list_item":
             return
@@ -224,11 +244,11 @@ class HtmlWalk:
             if scope.paragraph >= 0:
                 self.pop_to(scope.paragraph, start, start)
             if name in ITEMS:
-                self.open_item(name, values, start)
+                open_item(self, name, values, start)
             elif name in HEADINGS:
                 self.open_heading(name, values, start)
             elif name in LISTS:
-                self.open_list(name, values, start)
+                open_list(self, name, values, start)
             else:
                 self.open_block(name, values, start)
         elif name == "a":
@@ -247,6 +267,8 @@ class HtmlWalk:
             values = parse_attributes(attributes)
             if not may_tell(attributes) or visibility(name, values, False) == SHOWN:
                 add_image(self, values, start, end)
+        elif name == "meta":
+            read_meta(parse_attributes(attributes), self.facts)
         elif name == "hr":
             scope = self.scopes[-1]
             if scope.paragraph >= 0:
@@ -261,11 +283,15 @@ class HtmlWalk:
             visible = visibility(name, values, self.regions > 0)
             if visible != SHOWN and self.sink is None and self.run is not None and name in BLOCKS:
                 self.end_run()
+            if visible == HEADINGS_ONLY:
+                self.mastheads.append((len(self.drafts), -1))
         elif visible == HEADINGS_ONLY:
             if name in HEADINGS and (not values or visibility(name, values, True) == SHOWN):
                 visible = SHOWN
             elif name in DROPPED or (values and visibility(name, values, True) == HIDDEN):
                 visible = HIDDEN
+        if visible == HIDDEN != self.visible:
+            self.hidden_by = what_hides(name, values)
         entry = OpenElement(name, start, visible)
         counts = self.scopes[-1].counts
         counts[name] = counts.get(name, 0) + 1
@@ -280,6 +306,8 @@ class HtmlWalk:
         if self.visible == SHOWN:
             self.boundary()
         if name in ("body", "html"):
+            if name == "html" and values:
+                read_language(values, self.facts)
             return
         if name in ("pre", "listing"):
             self.open_code(values, start)
@@ -287,6 +315,8 @@ class HtmlWalk:
         entry = self.push(name, values, start)
         if name == "template":
             self.scopes.append(Scope())
+        elif name == "blockquote":
+            self.quotes += 1
         elif name == "p":
             self.scopes[-1].paragraph = len(self.stack) - 1
         elif name == "div" and "class" in values:
@@ -325,48 +355,14 @@ class HtmlWalk:
                 metadata["anchor"] = values["id"]
             self.open_sink(entry, HEADING, Draft("heading", start, metadata=metadata))
 
-    def open_list(self, name: str, values: dict[str, str], start: int) -> None:
-        if self.visible == SHOWN:
-            self.boundary()
-        entry = self.push(name, values, start)
-        if self.sink is None and entry.visible == SHOWN:
-            self.item = None
-        scope = self.scopes[-1]
-        found = NUMBER.match(values.get("start", ""))
-        above = sum(len(s.lists) for s in self.scopes[-2:-1]) if not scope.lists else scope.lists[-1].level + 1
-        entry.role = OpenList(above, name == "ol", int(found.group(1)) if found else 1)
-        scope.lists.append(entry.role)
-        scope.items.append(-1)
-
-    def open_item(self, name: str, values: dict[str, str], start: int) -> None:
-        scope = self.scopes[-1]
-        if scope.items[-1] >= 0:
-            self.pop_to(scope.items[-1], start, start)
-        if self.visible == SHOWN:
-            self.boundary()
-        around = scope.lists[-1] if scope.lists else None
-        entry = self.push(name, values, start)
-        scope.items[-1] = len(self.stack) - 1
-        metadata: dict[str, Any] = {"tag": name, "level": around.level if around else 0, "ordered": bool(around and around.ordered)}
-        if name == "dt":
-            metadata["role"] = "term"
-        elif name == "dd":
-            metadata |= {"role": "definition", "level": metadata["level"] + 1}
-        elif around is not None and around.ordered:
-            found = NUMBER.match(values.get("value", ""))
-            around.next = int(found.group(1)) if found else around.next
-            metadata["number"] = around.next
-            around.next += 1
-        if entry.visible == SHOWN and self.sink is None:
-            entry.draft = Draft("list_item", start, metadata=metadata)
-            self.item = entry
-
     def open_inline(self, name: str, values: dict[str, str], start: int) -> None:
         """Elements inside a line matter only where they hide their text, or where the walker is inside hidden text already."""
         if name in BOXES and self.visible == SHOWN:
             self.add_space()
         if self.visible != SHOWN or name in DROPPED or (values and visibility(name, values, False) != SHOWN):
             self.push(name, values, start)
+        elif name in TURNED:
+            open_turned(self, name, start)
         elif name == "code" and self.sink is not None and self.sink.kind == CODE and not self.sink.draft.metadata["language"]:
             self.sink.draft.metadata["language"] = language_of(values.get("class", ""))
 
@@ -397,6 +393,8 @@ class HtmlWalk:
                 self.pop_to(index, start, end)
         elif name == "template":
             self.close_template(start, end)
+        elif name in TURNED and not scope.counts.get(name):
+            close_turned(self, name)
         else:
             self.close_named("pre" if name == "listing" else name, start, end)
             if name in BOXES and self.visible == SHOWN:
@@ -444,8 +442,9 @@ class HtmlWalk:
             self.boundary()
         if entry.draft is not None:
             entry.draft.end = end
-            if entry.draft.kind in ("heading", "table", "code") and self.drafts and self.drafts[-1] is entry.draft:
-                self.drop_if_empty(entry.draft)
+            last = entry.draft.kind in ("heading", "table", "code") and self.drafts and self.drafts[-1] is entry.draft
+            if last and is_empty(entry.draft):
+                self.drafts.pop()
         if name == "p" and scope.paragraph == index:
             scope.paragraph = -1
         elif name in ITEMS and scope.items[-1] == index:
@@ -472,12 +471,16 @@ class HtmlWalk:
                 table.header = False
         if entry.region:
             self.regions -= 1
+        elif name == "blockquote":
+            self.quotes -= 1
+        elif entry.visible == HEADINGS_ONLY and self.mastheads[-1][1] < 0 and (not self.stack or self.stack[-1].visible == SHOWN):
+            self.mastheads[-1] = (self.mastheads[-1][0], len(self.drafts))
         self.visible = self.stack[-1].visible if self.stack else SHOWN
 
     def end_sink(self, sink: Sink) -> None:
         if self.link is not None:
             end_link(self, sink)
-        text = "".join(sink.pieces)
+        text = sink.text()
         self.sink = sink.previous
         draft = sink.draft
         if sink.kind == CODE:
@@ -491,10 +494,3 @@ class HtmlWalk:
                 draft.metadata["caption"] = "\n".join(filter(None, (draft.metadata.get("caption", ""), caption)))
         elif draft.rows:
             draft.rows[-1][-1]["text"] = collapse(text)
-
-    def drop_if_empty(self, draft: Draft) -> None:
-        empty = not draft.text.strip()
-        if draft.rows is not None:
-            empty = not draft.metadata.get("caption") and not any(cell["text"] for row in draft.rows for cell in row)
-        if empty:
-            self.drafts.pop()

@@ -12,6 +12,7 @@ from typing import Any
 
 from raydex.ir.ids import content_hash
 from raydex.kernels.drafts import Draft, check_count
+from raydex.kernels.html_furniture import LeftOut
 from raydex.kernels.html_rules import VOID
 from raydex.kernels.html_scan import END, START, parse_attributes, scan_html
 from raydex.kernels.html_walk import HtmlWalk
@@ -106,10 +107,12 @@ def marks(level: int, signed: bool) -> dict[str, Any]:
     return about | {"signature": True} if signed else about
 
 
-def html_drafts(request: ParseRequest, text: str, part: str) -> list[Draft]:
-    """The walk over an HTML page; headings stand below the subject. Raises LimitError (too_many_blocks)."""
+def html_drafts(request: ParseRequest, text: str, part: str, left_out: LeftOut) -> list[Draft]:
+    """The walk over an HTML page; headings stand below the subject, and what is not shown adds to `left_out`. Raises LimitError
+    (too_many_blocks)."""
     walk = HtmlWalk(request)
     walk.walk(text)
+    left_out.characters += walk.left_out.characters
     quoted, signed = _html_spans(text) if _MAY_MARK.search(text) else ([], [])
     rest = _rest_quoted(walk.drafts, text)
     quotes, signatures = Spans([*quoted, *rest]), Spans(signed)
@@ -120,6 +123,7 @@ def html_drafts(request: ParseRequest, text: str, part: str) -> list[Draft]:
         if not level and following is not None and quotes.level(following.start) and ATTRIBUTION.fullmatch(draft.text):
             level = 1
         signing = not level and (signing or draft.text.strip() == "--" or draft.text.startswith("-- \n"))
+        draft.metadata.pop("quote", None)  # many programs indent by it
         draft.metadata |= marks(level, signing or (signatures.level(draft.start) > 0 and not level))
         end = max(draft.start, draft.end)
         if draft.kind == "heading":

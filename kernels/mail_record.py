@@ -15,6 +15,7 @@ from raydex.ir.locator import Locator
 from raydex.ir.parsed import Member, ParsedFile
 from raydex.kernels.decode import Decoded, declared_encoding, decode
 from raydex.kernels.drafts import Draft, check_count, finish
+from raydex.kernels.html_furniture import EVENT, LeftOut
 from raydex.kernels.image_size import image_size
 from raydex.kernels.mail_body import html_drafts, plain_drafts
 from raydex.kernels.mail_fields import header_text, participants
@@ -23,7 +24,7 @@ from raydex.kernels.mail_quotes import armour_spans
 from raydex.kernels.members import Members
 from raydex.kernels.request import ParseRequest
 
-PARSER_VERSION = "3"
+PARSER_VERSION = "4"
 
 
 @dataclass(slots=True)
@@ -52,6 +53,7 @@ class MailRecord:
     events: list[tuple[str, str, str]] = field(default_factory=list)
     refused: int = 0
     unreadable: bool = False
+    left_out: LeftOut = field(default_factory=LeftOut)
     members: Members = field(init=False)
 
     def __post_init__(self) -> None:
@@ -84,7 +86,7 @@ class MailRecord:
         more = {"warnings": decoded.warnings} if decoded.warnings else {}
         self.note(part, media_type, "body", charset=decoded.encoding, **more)
         if media_type == "text/html":
-            drafts = html_drafts(self.request, decoded.text, part)
+            drafts = html_drafts(self.request, decoded.text, part, self.left_out)
             for draft in drafts:
                 if draft.kind == "image":
                     self._resolve(draft)
@@ -175,6 +177,8 @@ class MailRecord:
         if self.unreadable:
             parsed.document.text_state = "unavailable" if bare else "mixed"
         parsed.members = self.members.kept
+        if self.left_out.total:
+            self.events.append(("ok", EVENT, self.left_out.message))
         for status, name, message in self.events:
             parsed.add_event("parse", status, name, message)
         return parsed

@@ -19,12 +19,13 @@ from raydex.kernels.data_uri import is_data_uri, read_data_uri
 from raydex.kernels.decode import decode
 from raydex.kernels.drafts import Draft, check_count, finish
 from raydex.kernels.front_matter import front_title
+from raydex.kernels.html_furniture import EVENT, LeftOut
 from raydex.kernels.html_walk import HtmlWalk
 from raydex.kernels.markdown_inline import InlineText, image_spans, read_inline
 from raydex.kernels.request import ParseRequest
 from raydex.kernels.tables import make_cell
 
-PARSER_VERSION = "2"
+PARSER_VERSION = "3"
 _FENCE = {"---": ("yaml", ("---", "...")), "+++": ("toml", ("+++",))}
 _FIELD = re.compile(r"[\w\"'.-][^:=\n]*[:=]")
 _LANGUAGE = re.compile(r"\{?\s*\.?([A-Za-z0-9_+#.-]+)")
@@ -40,7 +41,7 @@ def parse_markdown(request: ParseRequest) -> ParsedFile:
     walk = _MarkdownWalk(request, decoded.text)
     front = walk.take_front_matter()
     walk.walk()
-    return finish(
+    parsed = finish(
         request,
         decoded,
         walk.drafts,
@@ -49,6 +50,9 @@ def parse_markdown(request: ParseRequest) -> ParsedFile:
         title=front_title(front),
         metadata={"front_matter": front} if front else None,
     )
+    if walk.left_out.total:
+        parsed.add_event("parse", "ok", EVENT, walk.left_out.message)
+    return parsed
 
 
 @lru_cache(maxsize=4)
@@ -116,6 +120,7 @@ class _MarkdownWalk:
         self.quotes = 0
         self.footnote = ""
         self.containers = 0
+        self.left_out = LeftOut()
 
     def take_front_matter(self) -> str:
         """The raw text between the fences of a YAML or TOML block that opens the file; it becomes a code block (seed 3)."""
@@ -273,6 +278,7 @@ class _MarkdownWalk:
                 draft.start, draft.end = start, end
             draft.metadata = self.metadata() | draft.metadata
         self.drafts += walk.drafts
+        self.left_out.characters += walk.left_out.characters
 
     def add_table(self, tokens: list[Any], at: int) -> int:
         """Returns the index of the token that closes the table."""

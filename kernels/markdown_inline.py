@@ -11,8 +11,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from raydex.ir.document import Link
+from raydex.kernels.drafts import Draft
 from raydex.kernels.html_rules import SHOWN, VOID, visibility
 from raydex.kernels.html_scan import parse_attributes
+from raydex.kernels.html_state import FLOW, Sink
+from raydex.kernels.html_turned import STRUCK, TURNED, turn_pieces
 
 _UNSEEN = frozenset(("script", "style"))
 _TAG = re.compile(r"<(/?)([a-zA-Z][a-zA-Z0-9-]*)([^>]*)>")
@@ -42,9 +45,10 @@ class InlineText:
 
 def read_inline(children: list[Any]) -> InlineText:
     """Soft breaks are spaces, hard ones and `<br>` line ends; tags of embedded HTML go, links and images in them stay."""
-    pieces: list[str] = []
-    links: list[Link] = []
+    sink = Sink(FLOW, Draft("paragraph", 0))
+    pieces, links = sink.pieces, sink.draft.links
     images: list[InlineImage] = []
+    turn: tuple[str, int, int] | None = None  # what is raised or lowered, and where its text and links begin
     opened: list[tuple[str, int]] = []
     unclosed: set[str] = set()
     hidden_to = -1
@@ -52,7 +56,7 @@ def read_inline(children: list[Any]) -> InlineText:
     def close_link() -> None:
         if opened:
             href, at = opened.pop()
-            text = "".join(pieces[at:]).strip()
+            text = sink.text(at).strip()
             if text:
                 links.append(Link(href, text))
 
@@ -70,6 +74,8 @@ def read_inline(children: list[Any]) -> InlineText:
             opened.append((str(token.attrs.get("href", "")), len(pieces)))
         elif kind == "link_close":
             close_link()
+        elif kind in ("s_open", "s_close"):
+            sink.edges.append(len(pieces))
         elif kind == "image":
             alt = read_inline(token.children or []).text
             images.append(InlineImage(len(images), str(token.attrs.get("src", "")), alt, opened[-1][0] if opened else ""))
@@ -84,6 +90,14 @@ def read_inline(children: list[Any]) -> InlineText:
                     unclosed.add(name)
             elif name == "br":
                 pieces.append("\n")
+            elif name in STRUCK:
+                sink.edges.append(len(pieces))
+            elif name in TURNED and not closes:
+                turn = (name, len(pieces), len(links))
+            elif name in TURNED and turn is not None:
+                hrefs = [*(href for href, _ in opened[-1:]), *(link.href for link in links[turn[2] :])]
+                turn_pieces(pieces, turn[1], turn[0], any("#" in href for href in hrefs))
+                turn = None
             elif name == "img":
                 values = parse_attributes(attributes)
                 images.append(InlineImage(len(images), values.get("src", ""), values.get("alt", ""), opened[-1][0] if opened else ""))
@@ -95,7 +109,7 @@ def read_inline(children: list[Any]) -> InlineText:
                     opened.append((href, len(pieces)))
     while opened:
         close_link()
-    text = "\n".join(line.strip(" \t") for line in "".join(pieces).split("\n")).strip()
+    text = "\n".join(line.strip(" \t") for line in sink.text().split("\n")).strip()
     return InlineText(text, links, images)
 
 

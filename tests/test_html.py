@@ -60,11 +60,12 @@ def test_case_b01() -> None:
 
 
 def test_chrome_and_hidden_regions_are_dropped() -> None:
-    page = """<body><script>S1</script><style>S2</style><nav>N</nav><header><h1>H</h1></header><aside>A</aside><template>T</template>
+    page = """<body><script>S1</script><style>S2</style><nav>N</nav><header><h2>H</h2></header><h1>K</h1><aside>A</aside>
+    <template>T</template>
     <noscript>NS</noscript><div hidden>D1</div><div aria-hidden="true">D2</div><p style="color:red; display : none">D3</p>
     <p style="visibility:hidden">D4</p><div role="navigation">R</div><p>kept <span hidden>no</span>text</p>
     <dialog>X</dialog><footer>F</footer></body>"""
-    assert kinds(parse_html_page(page)) == [("paragraph", "kept text")]
+    assert kinds(parse_html_page(page)) == [("heading", "K"), ("paragraph", "kept text")]
 
 
 @pytest.mark.parametrize(
@@ -83,9 +84,9 @@ def test_only_the_property_itself_hides(style: str, shown: bool) -> None:
     assert bool(parse_html_page(f'<div style="{style}"><p>text</p></div>').blocks) is shown
 
 
-def test_a_header_inside_main_content_keeps_its_headings() -> None:
+def test_a_header_inside_main_content_is_content() -> None:
     page = "<main><header><p>by line</p><h1>Title</h1></header><p>Body</p></main><header><h1>Site</h1></header>"
-    assert kinds(parse_html_page(page)) == [("heading", "Title"), ("paragraph", "Body")]
+    assert kinds(parse_html_page(page)) == [("paragraph", "by line"), ("heading", "Title"), ("paragraph", "Body")]
 
 
 def test_sections_follow_levels_that_jump() -> None:
