@@ -12,7 +12,7 @@ from raydex.kernels.docx_walk import DocxWalk
 from raydex.kernels.drafts import finish
 from raydex.kernels.request import ParseRequest
 
-PARSER_VERSION = "1"
+PARSER_VERSION = "2"
 _LOSSES = {
     "alt_chunk": "embedded documents (altChunk) are not read",
     "broken_part": "parts of the package cannot be read",
@@ -34,6 +34,8 @@ def parse_docx(request: ParseRequest) -> ParsedFile:
     walk = DocxWalk(request, parts)
     walk.walk()
     properties = parts.properties()
+    if walk.styles.language:
+        properties.setdefault("language", walk.styles.language)
     losses = {name: count for name, count in parts.losses.items() if count}
     title = properties.get("title", "")
     parsed = finish(request, None, walk.drafts, parser="docx", parser_version=PARSER_VERSION, title=title, metadata=dict(properties))

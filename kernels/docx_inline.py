@@ -15,16 +15,17 @@ from raydex.kernels.docx_fields import FIELD_CHARACTER, Fields, form_value, link
 from raydex.kernels.docx_notes import COMMENT, ENDNOTE, FOOTNOTE, Notes
 from raydex.kernels.docx_parts import VAL, R, W, is_on
 from raydex.kernels.docx_pictures import MC, Pictures, choose
-from raydex.kernels.docx_styles import Styles, is_mono
+from raydex.kernels.docx_styles import Styles, is_mono, turned_as
 from raydex.kernels.docx_symbols import UNKNOWN, symbol
 from raydex.kernels.drafts import Draft
 from raydex.kernels.office_math import OMATH, OMATH_PARAGRAPH, math_text
 from raydex.kernels.package import Relation
+from raydex.kernels.raised_text import turn_pieces
 
 ALTERNATIVES = MC + "AlternateContent"
 _W14 = "{http://schemas.microsoft.com/office/word/2010/wordml}"
 _RUN, _TEXT, _RUN_PROPERTIES = W + "r", W + "t", W + "rPr"
-_RUN_STYLE, _FONTS, _VANISH = W + "rStyle", W + "rFonts", W + "vanish"
+_RUN_STYLE, _FONTS, _VANISH, _VERTICAL = W + "rStyle", W + "rFonts", W + "vanish", W + "vertAlign"
 _FIELD_CODE, _SYMBOL, _COMMENTED, _RUBY = W + "instrText", W + "sym", W + "commentReference", W + "ruby"
 _CONTAINERS = frozenset(
     (
@@ -105,24 +106,32 @@ class InlineReader:
                     handle(self, child)
 
     def _run(self, run: Any) -> None:
-        hidden, mono = self._hidden, self._mono
+        hidden, mono, turned = self._hidden, self._mono, ""
         properties = run.find(_RUN_PROPERTIES)
         if properties is not None and len(properties):
-            hidden, mono = self._look(properties, hidden, mono)
+            hidden, mono, turned = self._look(properties, hidden, mono)
+        start = len(self.into.pieces)
         self._content(run, hidden, mono)
+        if turned:
+            to_note = any(child.tag in _NOTES for child in run)
+            turn_pieces(self.into.pieces, start, low=turned == "subscript", to_note=to_note)
 
-    def _look(self, properties: Any, hidden: bool, mono: bool) -> tuple[bool, bool]:
-        """Whether a run is hidden, and set in a typewriter face: its own properties before its style, before its paragraph's."""
+    def _look(self, properties: Any, hidden: bool, mono: bool) -> tuple[bool, bool, str]:
+        """Whether a run is hidden, set in a typewriter face, above or below the line: its own properties before its style, before its
+        paragraph's."""
+        turned = ""
         for item in properties:
             tag = item.tag
             if tag == _RUN_STYLE:
                 style = self.styles.find(item.get(VAL, ""))
-                hidden, mono = hidden or style.hidden, mono or style.mono
+                hidden, mono, turned = hidden or style.hidden, mono or style.mono, style.turned
             elif tag == _FONTS and item.get(W + "ascii"):
                 mono = is_mono(item)
             elif tag == _VANISH:
                 hidden = is_on(item)
-        return hidden, mono
+            elif tag == _VERTICAL:
+                turned = turned_as(item)
+        return hidden, mono, turned
 
     def _content(self, run: Any, hidden: bool, mono: bool) -> None:
         fields = self.story.fields

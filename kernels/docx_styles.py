@@ -41,16 +41,19 @@ class Style:
     code: bool = False
     mono: bool = False
     hidden: bool = False
+    turned: str = ""  # superscript or subscript
     header_row: bool = False  # a table style that sets the first row apart
 
 
 class Styles:
-    """Styles by id; an id that is not defined is read by what it is called."""
+    """Styles by id; an id that is not defined is read by what it is called. `language`: of the text, where runs name no other."""
 
     def __init__(self, root: Any) -> None:
         self._elements: dict[str, Any] = {}
         self._known: dict[str, Style] = {}
         self._default = ""
+        language = root.find(f"{W}docDefaults/{W}rPrDefault/{W}rPr/{W}lang") if root is not None else None
+        self.language = str(language.get(VAL, "")) if language is not None else ""
         for element in root.iterchildren(W + "style") if root is not None else ():
             name = element.get(W + "styleId", "")
             self._elements.setdefault(name, element)
@@ -100,10 +103,11 @@ def _inherit(key: str, element: Any, above: Style) -> Style:
     if of_paragraph is not None:
         style = _with_paragraph(style, key, of_paragraph)
     if of_run is not None:
-        hidden, fonts = of_run.find(W + "vanish"), of_run.find(W + "rFonts")
+        hidden, fonts, turned = (of_run.find(W + name) for name in ("vanish", "rFonts", "vertAlign"))
         style = replace(
             style,
             hidden=is_on(hidden) if hidden is not None else style.hidden,
+            turned=turned_as(turned) if turned is not None else style.turned,
             mono=is_mono(fonts) if fonts is not None and fonts.get(W + "ascii") else style.mono,
         )
     if any(part.get(W + "type") == "firstRow" for part in element.iterchildren(W + "tblStylePr")):
@@ -123,6 +127,12 @@ def _with_paragraph(style: Style, key: str, properties: Any) -> Style:
     if level is not None:
         style = replace(style, number_level=to_int(level.get(VAL)))
     return style
+
+
+def turned_as(element: Any) -> str:
+    """What a `vertAlign` says: superscript, subscript, or nothing where it sets text back on the line."""
+    value = str(element.get(VAL, ""))
+    return value if value in ("superscript", "subscript") else ""
 
 
 def is_mono(fonts: Any) -> bool:

@@ -1,6 +1,7 @@
-"""Front matter of a Markdown file → its title, by the few forms that a title is written in: no YAML library sees a stranger's file.
+"""Front matter of a Markdown file → its title and language, by the few forms that such text is written in: no YAML library sees a
+stranger's file.
 
-The invariant: the title is text of the front matter on one line; a key that holds something else (a mapping, a list, null) gives none.
+The invariant: a value is text of the front matter on one line; a key that holds something else (a mapping, a list, null) gives none.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 import re
 from itertools import takewhile
 
-_KEY = re.compile(r"^title[ \t]*+([:=])(.*)", re.MULTILINE)
+_KEYS = {name: re.compile(rf"^{name}[ \t]*+([:=])(.*)", re.MULTILINE) for name in ("title", "lang", "language")}
 # `>-` or `|`: the indented lines below are the text
 _BLOCK = re.compile(r"[>|][-+0-9]{0,2}(?:[ \t]++#.*)?")
 _DOUBLE = re.compile(r'"((?:[^"\\]|\\.)*+)"')
@@ -18,9 +19,13 @@ _COMMENT = re.compile(r"(?:^|[ \t])#.*")
 _NESTED = re.compile(r"-[ \t]|[\w.-]++[ \t]*+:(?:[ \t]|$)")
 
 
-def front_title(front: str) -> str:
-    """The value of the key `title` at the top level; empty where there is none. Line ends are \\n."""
-    found = _KEY.search(front)
+def front_text(front: str, *names: str) -> str:
+    """The value of the first of these keys that the top level has; empty where there is none. Line ends are \\n."""
+    return next((text for name in names if (text := _text(front, name))), "")
+
+
+def _text(front: str, name: str) -> str:
+    found = _KEYS[name].search(front)
     if found is None:
         return ""
     sign, value = found.group(1), found.group(2).strip()

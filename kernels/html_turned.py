@@ -10,8 +10,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from raydex.kernels.html_rules import SHOWN
-from raydex.kernels.html_state import BREAK, CODE, Sink
-from raydex.kernels.raised_text import lower_text, mark_reference, raise_text
+from raydex.kernels.html_state import CODE, Sink
+from raydex.kernels.raised_text import turn_pieces
 
 if TYPE_CHECKING:
     from raydex.kernels.html_walk import HtmlWalk
@@ -73,17 +73,4 @@ def _turn(walk: HtmlWalk, turn: OpenTurn, sink: Sink) -> None:
     """Whether it stands in a link to a place of a page, or holds one, tells the sign of a footnote."""
     around = walk.link.href if walk.link is not None else ""
     to_note = "#" in around or any("#" in link.href for link in sink.draft.links[turn.links :])
-    turn_pieces(sink.pieces, turn.at, turn.name, to_note)
-
-
-def turn_pieces(pieces: list[str], start: int, name: str, to_note: bool) -> None:
-    """The pieces from `start` on, which `name` (sup or sub) raises or lowers, as the text that says so."""
-    text = "".join(pieces[start:])
-    if BREAK in text or not text.strip():
-        return
-    before = next((piece for piece in reversed(pieces[max(0, start - 4) : start]) if piece), "")
-    if name == "sub":
-        turned = lower_text(text, before)
-    else:
-        turned = mark_reference(text) if to_note else raise_text(text, before)
-    pieces[start:] = [turned, *[""] * (len(pieces) - start - 1)]
+    turn_pieces(sink.pieces, turn.at, low=turn.name == "sub", to_note=to_note)

@@ -18,7 +18,7 @@ from raydex.ir.parsed import ParsedFile
 from raydex.kernels.data_uri import is_data_uri, read_data_uri
 from raydex.kernels.decode import decode
 from raydex.kernels.drafts import Draft, check_count, finish
-from raydex.kernels.front_matter import front_title
+from raydex.kernels.front_matter import front_text
 from raydex.kernels.html_furniture import EVENT, LeftOut
 from raydex.kernels.html_walk import HtmlWalk
 from raydex.kernels.markdown_inline import InlineText, image_spans, read_inline
@@ -30,6 +30,7 @@ _FENCE = {"---": ("yaml", ("---", "...")), "+++": ("toml", ("+++",))}
 _FIELD = re.compile(r"[\w\"'.-][^:=\n]*[:=]")
 _LANGUAGE = re.compile(r"\{?\s*\.?([A-Za-z0-9_+#.-]+)")
 _FOOTNOTE = re.compile(r"\[\^([^\]\s]{1,200})\]:[ \t]*")
+_TAG_OF_LANGUAGE = re.compile(r"[A-Za-z]{2,8}(?:[-_][A-Za-z0-9]{1,8}){0,5}")
 _TASK = re.compile(r"\[([ xX])\][ \t]+")
 _NOT_LINE_ENDS = re.compile(r"[ \t]*")
 _BRACKETS = 20  # brackets in brackets that are tried as links: each is read once a level
@@ -47,12 +48,17 @@ def parse_markdown(request: ParseRequest) -> ParsedFile:
         walk.drafts,
         parser="markdown",
         parser_version=PARSER_VERSION,
-        title=front_title(front),
-        metadata={"front_matter": front} if front else None,
+        title=front_text(front, "title"),
+        metadata=_facts(front),
     )
     if walk.left_out.total:
         parsed.add_event("parse", "ok", EVENT, walk.left_out.message)
     return parsed
+
+
+def _facts(front: str) -> dict[str, Any]:
+    language = front_text(front, "lang", "language")
+    return {**({"front_matter": front} if front else {}), **({"language": language} if _TAG_OF_LANGUAGE.fullmatch(language) else {})}
 
 
 @lru_cache(maxsize=4)

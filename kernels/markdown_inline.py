@@ -15,7 +15,8 @@ from raydex.kernels.drafts import Draft
 from raydex.kernels.html_rules import SHOWN, VOID, visibility
 from raydex.kernels.html_scan import parse_attributes
 from raydex.kernels.html_state import FLOW, Sink
-from raydex.kernels.html_turned import STRUCK, TURNED, turn_pieces
+from raydex.kernels.html_turned import STRUCK, TURNED
+from raydex.kernels.raised_text import turn_pieces
 
 _UNSEEN = frozenset(("script", "style"))
 _TAG = re.compile(r"<(/?)([a-zA-Z][a-zA-Z0-9-]*)([^>]*)>")
@@ -96,7 +97,7 @@ def read_inline(children: list[Any]) -> InlineText:
                 turn = (name, len(pieces), len(links))
             elif name in TURNED and turn is not None:
                 hrefs = [*(href for href, _ in opened[-1:]), *(link.href for link in links[turn[2] :])]
-                turn_pieces(pieces, turn[1], turn[0], any("#" in href for href in hrefs))
+                turn_pieces(pieces, turn[1], low=turn[0] == "sub", to_note=any("#" in href for href in hrefs))
                 turn = None
             elif name == "img":
                 values = parse_attributes(attributes)

@@ -30,7 +30,7 @@ from raydex.kernels.pdf_text import Vocabulary, plain
 from raydex.kernels.request import ParseRequest
 
 PARSER = "raydex.pdf"
-PARSER_VERSION = "4"
+PARSER_VERSION = "5"
 PART_KEY = "pdf_part"
 MAX_OUTLINE_ROWS = 2_000
 
@@ -252,6 +252,8 @@ def _document(request: ParseRequest, part: Part, parsed: ParsedFile, furniture: 
     if not parsed.blocks and states == {"native"}:
         warnings.append("no_semantic_blocks")
     metadata: dict[str, Any] = {"info": part["info"], "furniture_segments": furniture}
+    if part["language"]:
+        metadata["language"] = part["language"]
     if part["outline"]:
         metadata["outline"] = [{"title": title, "page": page, "level": level} for title, page, level in part["outline"][:MAX_OUTLINE_ROWS]]
     if part["encrypted"]:

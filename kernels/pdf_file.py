@@ -61,6 +61,7 @@ def read_part(request: ParseRequest) -> Part:
         encrypted = pdfium().raw.FPDF_GetSecurityHandlerRevision(document) >= 0
         part: Part = {"page_count": count, "first": first, "last": last, "encrypted": encrypted}
         part["info"] = _read_info(document)
+        part["language"] = utf16_text(pdfium().raw.FPDFCatalog_GetLanguage, document)[:100]
         part["outline"] = _read_outline(document)
         part["attachments"] = read_attachments(document)
         images = has_images(request.data)

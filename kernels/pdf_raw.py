@@ -1,8 +1,8 @@
 """The raw form of a PDF page, as plain data that may cross a process border, and the PDFium functions that fill it.
 
-A part is `{"page_count", "first", "last", "encrypted", "info", "outline", "attachments", "pages"}`: `info` maps document information keys
-to strings, `outline` is `[title, page, level]` rows (page 1-based or 0, level 0-based), `attachments` are names of attached files, `pages`
-the dicts of `new_page`. All values are JSON.
+A part is `{"page_count", "first", "last", "encrypted", "info", "language", "outline", "attachments", "pages"}`: `info` maps document
+information keys to strings, `language` is what the catalog names, `outline` is `[title, page, level]` rows (page 1-based or 0, level
+0-based), `attachments` are names of attached files, `pages` the dicts of `new_page`. All values are JSON.
 The invariant: a page's raw form depends on the file and that page alone, so ranges read apart and laid together equal one whole read.
 PDFium is not thread-safe: one process works on one document at a time, never in threads.
 """

@@ -14,6 +14,20 @@ _ORDINALS = frozenset(("st", "nd", "rd", "th", "er", "re", "ère", "nde", "ème"
 _LONGEST = 30  # what is longer is small print, no index
 
 
+def turn_pieces(pieces: list[str], start: int, *, low: bool, to_note: bool = False) -> None:
+    """The pieces from `start` on, which stand above or, with `low`, below the line, as text that says so; their number stays. Text of more
+    than one line, marked by a NUL, is left alone."""
+    text = "".join(pieces[start:])
+    if "\x00" in text or not text.strip():
+        return
+    before = next((piece for piece in reversed(pieces[max(0, start - 4) : start]) if piece), "")
+    if low:
+        turned = lower_text(text, before)
+    else:
+        turned = mark_reference(text) if to_note else raise_text(text, before)
+    pieces[start:] = [turned, *[""] * (len(pieces) - start - 1)]
+
+
 def raise_text(text: str, before: str) -> str:
     """A superscript as plain text; `before` is what stands before it on the line."""
     core = text.strip()

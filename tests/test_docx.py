@@ -184,6 +184,24 @@ def test_signs_breaks_and_hidden_text() -> None:
     assert events(parsed) == {"hidden_text": "2", "unknown_symbol": "1"}
 
 
+UP, DOWN = '<w:vertAlign w:val="superscript"/>', '<w:vertAlign w:val="subscript"/>'
+
+
+@pytest.mark.parametrize(
+    ("runs", "text"),
+    [
+        ((run("x"), run("2", UP)), "x²"),
+        ((run("H"), run("2", DOWN), run("O")), "H₂O"),
+        ((run("v"), run("max", DOWN)), "v_max"),
+        ((run("the 4"), run("th", UP), run(" "), run("a", UP)), "the 4th a"),
+        ((run("x"), run("2", '<w:rStyle w:val="Up"/>'), run("3", '<w:rStyle w:val="Up"/><w:vertAlign w:val="baseline"/>')), "x²3"),
+    ],
+)
+def test_raised_and_lowered_text(runs: tuple[str, ...], text: str) -> None:
+    parsed = parse_word(par("".join(runs)), styles=style("Up", f"<w:rPr>{UP}</w:rPr>", kind="character"))
+    assert kinds(parsed) == [("paragraph", text)]
+
+
 def test_fields_show_their_results_and_links() -> None:
     link = field('HYPERLINK "http://a.example/x" \\l "top"', run("here"))
     nested = field("IF " + "1", field("PAGE", run("7")))

@@ -165,6 +165,16 @@ def test_properties_and_furniture() -> None:
     assert set(events(parsed)) == {"alt_chunk", "headers_footers_left_out"}
 
 
+def test_the_language_of_the_styles_stands_where_the_properties_name_none() -> None:
+    styles = '<w:docDefaults><w:rPrDefault><w:rPr><w:lang w:val="de-DE"/></w:rPr></w:rPrDefault></w:docDefaults>'
+    core = (
+        '<cp:coreProperties xmlns:cp="urn:cp" xmlns:dc="http://purl.org/dc/elements/1.1/"><dc:language>fr</dc:language></cp:coreProperties>'
+    )
+    for more, language in (({}, "de-DE"), ({"docProps/core.xml": core}, "fr")):
+        document = parse_word(word(par("x"), styles=styles, more=more)).document
+        assert document is not None and document.metadata == {"language": language}
+
+
 def test_the_strict_dialect_and_other_places_of_the_main_part() -> None:
     strict = root("document", f"<w:body>{par('strict')}</w:body>")
     for office, name in (("officeDocument", "officeDocument"), ("wordprocessingml", "wordprocessingml")):

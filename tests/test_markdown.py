@@ -128,6 +128,14 @@ def test_front_matter_is_kept(page: str, language: str, title: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("front", "language"), [("lang: de", "de"), ("title: x\nlanguage: 'fr-CA'", "fr-CA"), ("lang: [a]\nx: y", None), ("title: x", None)]
+)
+def test_the_language_of_the_front_matter(front: str, language: str | None) -> None:
+    document = parse_markdown_page(f"---\n{front}\n---\n# H\n").document
+    assert document is not None and document.metadata.get("language") == language
+
+
+@pytest.mark.parametrize(
     ("front", "title"),
     [
         ("title: A b  # a remark", "A b"),

@@ -174,6 +174,14 @@ def test_reference_loops_end() -> None:
     assert sorted(entry["title"] for entry in entries) == ["a", "b"]
 
 
+@pytest.mark.parametrize(("said", "facts"), [(b"/Lang (de-DE)", {"language": "de-DE"}), (b"", {}), (b"/Lang ()", {}), (b"/Lang 7", {})])
+def test_the_language_of_the_catalog(said: bytes, facts: dict[str, str]) -> None:
+    good = one_page(b"BT /F1 12 Tf 72 700 Td (Words.) Tj ET")
+    document = parse_pdf(request(good.replace(b"<< /Type /Catalog", b"<< /Type /Catalog " + said, 1))).document
+    assert document is not None
+    assert {name: value for name, value in document.metadata.items() if name == "language"} == facts
+
+
 @settings(max_examples=60, deadline=None)
 @given(st.data())
 def test_any_bytes_give_rows_or_one_reject(data: st.DataObject) -> None:
