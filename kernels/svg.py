@@ -2,12 +2,14 @@
 
 A `text` element is a paragraph, one line for each part that is placed anew; the drawing's `title` is its heading, and other titles and
 descriptions are paragraphs with a `role`. The invariant: blocks stand in the order of the file, each with the path and range of its
-element; scripts, handlers and notes for programs are left out, and an event counts them. Entities are refused as in any XML (`xml_data`).
+element; scripts, handlers, notes for programs and text that is not drawn (hidden, or defined and never used) are left out, and an event
+counts them; titles and descriptions stay. What a style sheet hides is not known. Entities are refused as in any XML (`xml_data`).
 """
 
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from typing import Any
 
 from raydex.ir.document import Link
@@ -19,11 +21,15 @@ from raydex.kernels.image_size import image_size
 from raydex.kernels.request import ParseRequest
 from raydex.kernels.xml_data import Element, XmlReader, tidy
 
-PARSER_VERSION = "1"
+PARSER_VERSION = "2"
 _NUMBER = re.compile(r"\s*([0-9]*\.?[0-9]+(?:[eE][+-]?[0-9]{1,3})?)\s*(px|pt|pc|mm|cm|in|em|ex|%)?\s*")
 _SEPARATOR = re.compile(r"[\s,]+")
 _PLACED = ("x", "y", "dy")
 _LEFT_OUT = {"script": "scripts", "handler": "scripts", "metadata": "metadata"}
+# elements whose content is drawn only where a `use` names it, if ever
+_DEFINES = frozenset(("defs", "symbol", "clippath", "mask"))
+_USED = re.compile(r"""<(?:[\w.-]+:)?use\b[^<>]*?\bhref\s*=\s*["']\s*#([^"'<>]+)""")
+_STYLED = re.compile(r"(?<![\w-])(display|visibility)\s*:\s*([a-z-]+)", re.IGNORECASE)
 _TEXT, _NOTES = ("text", "foreignobject"), ("title", "desc")
 
 
@@ -50,12 +56,29 @@ def parse_svg(request: ParseRequest) -> ParsedFile:
     return parsed
 
 
+@dataclass(slots=True)
+class _Drawn:
+    """How an open element is drawn: `gone` (with all inside), invisible, or only a definition; `told` once its text was counted."""
+
+    gone: bool = False
+    invisible: bool = False
+    defined: bool = False
+    told: bool = False
+
+    @property
+    def reason(self) -> str:
+        """What its text is left out as; empty where it is drawn."""
+        return "hidden" if self.gone or self.invisible else "definitions" if self.defined else ""
+
+
 class _SvgReader(XmlReader):
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
         self.title = ""
         self.size: dict[str, Any] = {}
         self.left_out: dict[str, int] = {}
+        self._drawn: list[_Drawn] = []
+        self._used = set(_USED.findall(self.text)) if "<use" in self.text or ":use" in self.text else set()
 
     def _broken(self, what: str) -> None:
         self.fault = what
@@ -65,6 +88,7 @@ class _SvgReader(XmlReader):
         super()._start(name, flat)
         element = self._open[-1]
         kind = _local(name)
+        self._drawn.append(self._draws(kind, element.attributes))
         if len(self._open) == 1:
             self.size = _measure(element.attributes)
         if kind in _LEFT_OUT:
@@ -75,7 +99,24 @@ class _SvgReader(XmlReader):
         if len(self._open) > 1 and any(key in element.attributes for key in _PLACED) and kind in ("tspan", "textpath"):
             self._open[-2].parts.append("\n")
 
+    def _draws(self, kind: str, attributes: dict[str, str]) -> _Drawn:
+        around = self._drawn[-1] if self._drawn else _Drawn()
+        says = {name: attributes[name] for name in ("display", "visibility") if name in attributes}
+        says |= {name.lower(): value for name, value in _STYLED.findall(attributes.get("style", ""))}
+        seen = says.get("visibility", "").strip().lower()
+        return _Drawn(
+            around.gone or says.get("display", "").strip().lower() == "none",
+            seen in ("hidden", "collapse") if seen in ("hidden", "collapse", "visible") else around.invisible,
+            (around.defined or kind in _DEFINES) and attributes.get("id") not in self._used,
+        )
+
     def _characters(self, text: str) -> None:
+        drawn = self._drawn[-1]
+        if drawn.reason and not text.isspace() and _local(self._open[-1].name) not in _NOTES and self._in_text():
+            if not drawn.told:
+                self._leave_out(drawn.reason)
+            drawn.told = True
+            return
         super()._characters(text.replace("\n", " "))  # a line ends where a part is placed anew
 
     def _leave_out(self, what: str, count: int = 1) -> None:
@@ -83,13 +124,15 @@ class _SvgReader(XmlReader):
 
     def _end(self, name: str) -> None:
         end = self._at(self._data.index(b">", self._base + self._parser.CurrentByteIndex) + 1)
-        element = self._open.pop()
+        element, drawn = self._open.pop(), self._drawn.pop()
         kind = _local(name)
         parent = self._open[-1] if self._open else None
         href = _href(element)
         if any(_local(around.name) in _LEFT_OUT for around in self._open):
             return
-        if kind == "image":
+        if kind == "image" and (drawn.gone or drawn.invisible):
+            self._leave_out("hidden")
+        elif kind == "image":
             self._draw(element, href, end)
         elif kind in _NOTES:
             self._note(element, kind, end)

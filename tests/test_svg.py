@@ -89,6 +89,28 @@ def test_scripts_handlers_and_notes_for_programs_are_left_out_and_counted() -> N
     assert found["svg_scripts_dropped"].startswith("4 of them") and found["svg_metadata_dropped"].startswith("1 of them")
 
 
+@pytest.mark.parametrize(
+    ("body", "texts", "dropped"),
+    [
+        ('<text display="none">no</text><text>yes</text>', ["yes"], {"svg_hidden_dropped": 1}),
+        ('<g style="fill:red; display : none"><text>no</text><text visibility="visible">no</text></g>', [], {"svg_hidden_dropped": 2}),
+        ('<g visibility="hidden"><text>no<tspan visibility="visible">yes</tspan></text></g>', ["yes"], {"svg_hidden_dropped": 1}),
+        ('<text>yes <tspan style="visibility:collapse">no</tspan></text>', ["yes"], {"svg_hidden_dropped": 1}),
+        ('<text style="backface-visibility:hidden;--display:none">yes</text>', ["yes"], {}),
+        ("<defs><text>no</text></defs><symbol><text>no</text></symbol>", [], {"svg_definitions_dropped": 2}),
+        ('<clipPath id="c"><text>no</text></clipPath>', [], {"svg_definitions_dropped": 1}),
+        ('<defs><g id="a"><text>yes</text></g><text>no</text></defs><use xlink:href="#a"/>', ["yes"], {"svg_definitions_dropped": 1}),
+        ('<symbol id="s"><text>yes</text></symbol><svg:use xmlns:svg="s" href="#s"/>', ["yes"], {}),
+        ('<g display="none"><image href="a.png"/><title>Kept</title></g>', ["Kept"], {"svg_hidden_dropped": 1}),
+        ("<defs><symbol><title>Kept</title><text>no</text></symbol></defs>", ["Kept"], {"svg_definitions_dropped": 1}),
+    ],
+)
+def test_text_that_is_not_drawn_is_left_out_and_counted(body: str, texts: list[str], dropped: dict[str, int]) -> None:
+    parsed = read(f"<title>T</title>{body}")
+    assert [block.text for block in parsed.blocks[1:]] == texts
+    assert {name: int(said.split()[0]) for name, said in events(parsed).items()} == dropped
+
+
 def test_a_foreign_object_gives_its_text() -> None:
     parsed = read('<foreignObject><div xmlns="http://www.w3.org/1999/xhtml"><p>One</p><p>two <b>bold</b></p></div></foreignObject>')
     assert kinds(parsed) == [("paragraph", "One\ntwo bold")]
