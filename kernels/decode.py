@@ -40,6 +40,11 @@ _NOT_HIGH = bytes(range(128))
 _HIGH = re.compile(rb"[\x80-\xff]")
 _HIGH_RUN = re.compile(rb"[\x80-\xff]{2,}")
 _SIGN_IN_WORD = re.compile(r"(?<=[^\W\d_])[¡-¿œŸžšŒŠŽ](?=[^\W\d_])|(?<=\s)[¡-¿](?=[a-z])|(?<=[a-z])[¡-¿](?=[\s,.])")
+# what parts words, and signs that stand at the edge of one; the rest of a word must be letters
+_BETWEEN_WORDS = re.compile(r"[\s!-/:-@\[-`{-~\u00a0‘’–—]+")
+_EDGES = "“”„‚«»‹›…•·¿¡°²³¹®©™€£§±µ¼½¾×÷0123456789"
+_NO_LETTERS = frozenset("ƒˆ˜ªº")
+_FEW = 9  # bytes beyond ASCII, below which a language model only guesses
 _BIDI = re.compile("[\u202a-\u202e\u2066-\u2069]")
 _META = re.compile(rb"""<meta[^>]{0,300}?charset\s*=\s*["']?\s*([A-Za-z0-9_.:-]{1,40})""", re.IGNORECASE)
 _XML = re.compile(rb"""^\s*<\?xml[^>]{0,200}?encoding\s*=\s*["']([A-Za-z0-9_.:-]{1,40})""")
@@ -183,7 +188,8 @@ def _guesses(body: bytes) -> list[str]:
     """Codecs to try, most likely first, from a sample around the first high byte.
 
     High bytes that stand alone among ASCII letters are a Latin alphabet: windows-1252, unless that puts signs inside words, as it
-    does to the alphabets of windows-1250. Pairs and runs are another script, and a language model decides.
+    does to the alphabets of windows-1250. So are those of words that read as Latin ones. Other pairs and runs are another script, and a
+    language model decides; of a few bytes it knows nothing.
     """
     found = _HIGH.search(body)
     first = found.start() if found else 0
@@ -196,11 +202,31 @@ def _guesses(body: bytes) -> list[str]:
     if sum(len(run) for run in _HIGH_RUN.findall(sample)) * 2 < high:
         signs = len(_SIGN_IN_WORD.findall(sample.decode("cp1252", "replace")))
         return ["cp1250", "cp1252"] if signs > 1 and signs * 5 >= high else ["cp1252"]
+    western, central = _latin_share(sample.decode("cp1252", "replace")), _latin_share(sample.decode("cp1250", "replace"))
+    if max(western, central) >= 0.5:
+        return ["cp1250", "cp1252"] if central > western else ["cp1252", "cp1250"]
     from charset_normalizer import from_bytes
 
     candidates = list(_MULTIBYTE + _OTHER)
     best = from_bytes(sample, steps=4, chunk_size=512, cp_isolation=candidates, preemptive_behaviour=False, enable_fallback=False)
-    return [match.encoding for match in best][:4]
+    names = [match.encoding for match in best][:4]
+    return ["cp1252", *names] if high < _FEW and not any(match.coherence for match in best) else names
+
+
+def _latin_share(text: str) -> float:
+    """The share of the characters beyond ASCII, signs at the edges of words apart, that stand in words which read as Latin ones: letters
+    alone, a good part of them of ASCII, no capitals behind small letters."""
+    good = total = 0
+    for word in _BETWEEN_WORDS.split(text):
+        if word.isascii() or not (core := word.strip(_EDGES)) or core.isascii():
+            continue
+        high = sum(not sign.isascii() for sign in core)
+        total += high
+        cased = core.islower() or core[1:].islower() or core.replace("ß", "").isupper()
+        mixed = high <= 3 * (len(core) - high) or (len(core) == 1 and core == word)
+        if cased and mixed and core.isalpha() and _NO_LETTERS.isdisjoint(core):
+            good += high
+    return good / total if total else 0.0
 
 
 def _codec(label: str | None) -> str | None:

@@ -17,7 +17,7 @@ from raydex.kernels.mail_fields import field_text, mail_headers
 from raydex.kernels.mail_record import PARSER_VERSION, Image, MailRecord, count_words, is_rich
 from raydex.kernels.media_types import EXTENSIONS
 from raydex.kernels.members import Members
-from raydex.kernels.mime import MESSAGES, Part, read_fields, read_mime
+from raydex.kernels.mime import MESSAGES, Part, read_head, read_mime
 from raydex.kernels.msg_rtf import decompress_rtf, read_rtf
 from raydex.kernels.request import ParseRequest
 from raydex.kernels.tnef import read_tnef
@@ -109,7 +109,7 @@ class MailWalk:
             return []
         if kind in MESSAGES:
             content = part.content
-            subject = field_text(read_fields(content, 0, len(content))[0], "subject")
+            subject = field_text(read_head(content, len(content)), "subject")
             record.attach(number, name or f"{subject or 'mail'}.eml", content, "message/rfc822")
             return []
         first = around is None or around.media_type == "multipart/alternative"
@@ -230,7 +230,7 @@ def parse_mbox(request: ParseRequest) -> ParsedFile:
         end = starts[at].start() if at < len(starts) else len(request.data)
         data = _MBOX_QUOTE.sub(rb"\1", request.data[found.end() : end].removesuffix(b"\n").removesuffix(b"\r"))
         members.add(f"member={at}", f"{at}.eml", data, "message/rfc822")
-        title = mail_headers(read_fields(data, 0, min(len(data), _HEADERS))[0])["subject"] or f"mail {at}"
+        title = mail_headers(read_head(data, _HEADERS))["subject"] or f"mail {at}"
         drafts.append(Draft("list_item", 0, 0, title, {"level": 0, "ordered": True, "number": at}, place={"member": str(at)}))
     parsed = finish(request, None, drafts, parser="mbox", parser_version=PARSER_VERSION, metadata={"members": members.count})
     parsed.members = members.kept

@@ -36,8 +36,22 @@ def field_text(fields: Fields, name: str) -> str:
     return " ".join(decode_words(raw_text(raw)).split())
 
 
+def settle_charset(fields: Fields, charset: str) -> Fields:
+    """Fields in UTF-8. Raw bytes of another charset are those of the mail's text, where it names one."""
+    if not charset or all(value.isascii() for _, value in fields):
+        return fields
+    return [(name, value if value.isascii() else _in_utf8(value, charset)) for name, value in fields]
+
+
+def _in_utf8(value: bytes, charset: str) -> bytes:
+    try:
+        return decode(value, declared=charset).text.encode()
+    except InputError:  # control characters: it stays as it is
+        return value
+
+
 def raw_text(value: bytes) -> str:
-    """A field as characters, encoded words left alone. Bytes above 127 are in UTF-8, or in what their bytes speak for."""
+    """A field as characters, encoded words left alone. Bytes above 127 are in UTF-8 (`settle_charset`), or in what they speak for."""
     if value.isascii():
         return clean(value.decode("ascii"))
     try:

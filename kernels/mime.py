@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from raydex.kernels.decode import clean
 from raydex.kernels.limits import Limits
-from raydex.kernels.mail_fields import Fields, decode_base64, field_text, parameters, raw_text
+from raydex.kernels.mail_fields import Fields, decode_base64, field_text, parameters, raw_text, settle_charset
 
 MESSAGES = frozenset(("message/rfc822", "message/global", "message/news"))
 _FIELD = re.compile(rb"([!-9;-~]{1,200})[ \t]*:[ \t]*(.*)", re.DOTALL)
@@ -60,7 +60,23 @@ class Part:
 
 def read_mime(data: bytes, limits: Limits) -> Part:
     """The whole mail as a part."""
-    return _read(data, 0, len(data), "", 0, "text/plain", limits)
+    root = _read(data, 0, len(data), "", 0, "text/plain", limits)
+    charset = _charset(root)
+    if charset:
+        _settle(root, charset)
+    return root
+
+
+def _charset(part: Part) -> str:
+    """What the first text names that names a charset; ASCII says nothing of other bytes."""
+    own = part.parameters.get("charset", "").lower() if part.media_type.startswith("text/") else ""
+    return own if own not in ("", "us-ascii", "ascii") else next((found for inner in part.parts if (found := _charset(inner))), "")
+
+
+def _settle(part: Part, charset: str) -> None:
+    part.fields = settle_charset(part.fields, charset)
+    for inner in part.parts:
+        _settle(inner, charset)
 
 
 def _read(data: bytes, start: int, end: int, number: str, depth: int, default: str, limits: Limits) -> Part:
@@ -86,6 +102,12 @@ def _read(data: bytes, start: int, end: int, number: str, depth: int, default: s
     part.number = number or "1"
     part.raw = data[body:end]
     return part
+
+
+def read_head(data: bytes, limit: int) -> Fields:
+    """Header fields of a mail whose parts are not read, in the charset that they name themselves."""
+    fields, _ = read_fields(data, 0, min(len(data), limit))
+    return settle_charset(fields, parameters(field_text(fields, "content-type"))[1].get("charset", ""))
 
 
 def read_fields(data: bytes, start: int, end: int) -> tuple[Fields, int]:

@@ -170,6 +170,34 @@ def test_undeclared_encodings_are_guessed_and_say_so(encoding: str) -> None:
     assert decoded.warnings == ["encoding_guessed"]
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("Grüße aus Köln", "Füße", "Größe: 5 m²", "GRÖßE", "ääni öö", "Größenänderung", "für Müßiggänger", "Ça été créée", "šéf"),
+        *("L’été", "“Größe”", "10 °C ±2", "5 €", "Où ça?", "ÄÖÜ", "é", "naïveté déjà"),
+    ],
+)
+def test_short_western_text_is_windows_1252(text: str) -> None:
+    decoded = decode(text.encode("cp1252"))
+    assert (decoded.text, decoded.encoding, decoded.warnings) == (text, "cp1252", ["encoding_guessed"])
+
+
+@pytest.mark.parametrize(
+    ("text", "encoding"),
+    [
+        ("Zażółć gęślą jaźń", "cp1250"),
+        ("Łódź", "cp1250"),
+        ("Привет мир", "cp1251"),
+        ("Καλημέρα κόσμε", "cp1253"),
+        ("日本語の件名", "cp932"),
+        ("안녕하세요", "cp949"),
+        ("关于下周会议安排的通知", "gb18030"),
+    ],
+)
+def test_short_text_of_other_alphabets_is_not_taken_for_western(text: str, encoding: str) -> None:
+    assert decode(text.encode(encoding)).text == text
+
+
 @pytest.mark.parametrize("encoding", PROSE)
 def test_declared_encodings_are_believed(encoding: str) -> None:
     decoded = decode(PROSE[encoding].encode(encoding), declared=encoding)

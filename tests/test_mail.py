@@ -131,6 +131,37 @@ def test_case_b25() -> None:
     assert [part["charset"] for part in meta(parsed)["parts"]] == ["utf-8", "cp1252", "utf-8"]
 
 
+@pytest.mark.parametrize(
+    ("charset", "encoding", "subject", "name"),
+    [
+        ("", "latin-1", "Grüße aus Köln", "Jörg Müßig"),
+        ("", "utf-8", "Grüße aus Köln", "Jörg Müßig"),
+        ("utf-8", "latin-1", "Grüße", "Jörg Müßig"),
+        ("us-ascii", "latin-1", "Grüße", "Jörg Müßig"),
+        ("iso-8859-1", "latin-1", "ÄÖÜ", "Åå"),
+        ("koi8-r", "koi8-r", "План", "Иван"),
+        ("gb2312", "gbk", "会议", "李明"),
+        ("windows-1250", "cp1250", "Łódź", "Paweł"),
+        ("iso-8859-2", "utf-8", "Łódź", "Paweł"),
+    ],
+)
+def test_raw_header_fields_are_in_the_charset_of_the_text(charset: str, encoding: str, subject: str, name: str) -> None:
+    head = f"Subject: {subject}\nFrom: {name} <a@x.org>\n".encode(encoding)
+    kind = f"text/plain; charset={charset}" if charset else "text/plain"
+    parsed = read(head + f"Content-Type: {kind}\n\nbody\n".encode())
+    assert (meta(parsed)["subject"], meta(parsed)["from"][0]["name"]) == (subject, name)
+    inside = (
+        head
+        + b"Content-Type: multipart/mixed; boundary=b\n\n--b\n"
+        + f"Content-Type: {kind}\n\nbody\n--b\nContent-Type: application/x-a\nContent-Disposition: attachment; ".encode()
+        + f'filename="{subject}.bin"\n\n1\n--b--\n'.encode(encoding)
+    )
+    assert meta(read(inside))["subject"] == subject
+    assert meta(read(inside))["attachments"][0]["name"] == f"{subject}.bin"
+    box = parse_bytes(b"From a@x.org Mon Jan  1 00:00:00 2024\n" + head + f"Content-Type: {kind}\n\nbody\n".encode(), "application/mbox")
+    assert box.blocks[0].text == subject
+
+
 @pytest.mark.skipif(not CORPUS.is_dir(), reason="shared/corpora is not beside this checkout")
 def test_facts_of_the_corpus() -> None:
     facts = json.loads((CORPUS / "truth" / "facts.json").read_text())
