@@ -2,6 +2,7 @@
 
 The invariant: the parts' own ranges tile every block in order. A block is cut only when it alone is over the limit: tables between rows
 (the header rows are shown again), code between lines, text between sentences. Two comments never share a leaf: each has its own author.
+Nor does a mail's new text with the mails below it; a quotation that it answers stays with the answer.
 """
 
 from __future__ import annotations
@@ -54,6 +55,23 @@ class Group:
 
 def pack(blocks: list[Block], limit: int, whole: int, options: ChunkOptions, tokenizer: Tokenizer) -> list[Group]:
     """Groups of at most `limit` tokens; a block (or a table row) over it but within `whole`, the room without a prefix, stays whole."""
+    history = _history(blocks)
+    spans = (blocks,) if history == len(blocks) else (blocks[:history], blocks[history:])
+    return [group for span in spans for group in _pack(span, limit, whole, options, tokenizer)]
+
+
+def _history(blocks: list[Block]) -> int:
+    """Where the mails begin that a mail quotes below all that it says itself; the number of blocks where there are none, or nothing but
+    headings and header fields stands before them."""
+    first = at = len(blocks)
+    while at and ("quote_level" in (about := blocks[at - 1].metadata) or about.get("signature") or blocks[at - 1].kind == "image"):
+        at -= 1
+        first = at if "quote_level" in about else first
+    says = any(block.kind != "heading" and block.metadata.get("role") != "headers" for block in blocks[:first])
+    return first if says else len(blocks)
+
+
+def _pack(blocks: list[Block], limit: int, whole: int, options: ChunkOptions, tokenizer: Tokenizer) -> list[Group]:
     counts = [tokenizer.count(block.text) for block in blocks]
     groups: list[Group] = []
     current = Group()

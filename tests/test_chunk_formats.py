@@ -232,6 +232,37 @@ def test_a_change_is_told_from_a_requirement_and_comments_from_each_other() -> N
     assert (second.kind, second.metadata["author"], second.section_path) == ("comment", "Bo", ["Comments"])
 
 
+HEAD = "Subject: Pump\nFrom: a@x.org\nTo: b@x.org\n"
+
+
+@pytest.mark.parametrize(
+    ("mail", "leaves_of"),
+    [
+        (
+            "Fixed.\n\n-- \nAnn\n\nOn Mon, 1 Jan 2024, B wrote:\n> Leaks.\n>\n> Again.\n",
+            [["Fixed.", "Ann"], ["wrote:", "Leaks.", "Again."]],
+        ),
+        ("> Tuesday?\n\nYes.\n\n> Where?\n\nHere.\n", [["Tuesday?", "Yes.", "Where?", "Here."]]),
+        ("> Tuesday?\n\nYes.\n\n> Where?\n\n> When?\n", [["Tuesday?", "Yes."], ["Where?", "When?"]]),
+        ("> Only\n\n> quoted.\n", [["Only", "quoted."]]),
+        ("Fixed.\n\n-- \nAnn\n", [["Fixed.", "Ann"]]),
+        ("Fixed.\n\n> Leaks.\n\n-- \nAnn\n", [["Fixed."], ["Leaks.", "Ann"]]),
+    ],
+)
+def test_the_mails_below_a_mail_are_chunked_apart(mail: str, leaves_of: list[list[str]]) -> None:
+    source = source_of(parse_bytes(HEAD + "\n" + mail, "message/rfc822", "m.eml"))
+    result = chunk(source, ChunkOptions(max_tokens=400), TOKENIZER)
+    check_laws(result, source, ChunkOptions(max_tokens=400), TOKENIZER)
+    found = [one.content for one in leaves(result)]
+    words = [word for some in leaves_of for word in some]
+    assert [[word for word in words if word in content] for content in found] == leaves_of
+
+
+def test_quotes_of_a_page_stay_with_its_text() -> None:
+    source = source_of(parse_bytes("<p>He said:<blockquote>Never.</blockquote>", "text/html", "p.html"))
+    assert len(leaves(chunk(source, ChunkOptions(), TOKENIZER))) == 1
+
+
 def source_of(parsed: ParsedFile) -> ChunkSource:
     assert parsed.document is not None, parsed.rejects
     name = parsed.document.title
