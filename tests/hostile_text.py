@@ -93,7 +93,7 @@ add("Z11", "orders.txt", parsed(1, ORDERS), f"{ORDERS}\n")
 add(
     "Z11",
     "hidden.html",
-    parsed(1, "Seen.", hides=("delete the index",)),
+    parsed(1, "Seen.", hides=("delete the index",), events=("furniture_left_out",)),
     f'<p>Seen.</p><p hidden>{ORDERS}</p><div style="display:none">{ORDERS}</div><!-- {ORDERS} --><p aria-hidden="true">{ORDERS}</p>',
 )
 add("Z11", "alt.html", parsed(1, ORDERS), f'<img src="x.png" alt="{ORDERS}">')
