@@ -16,6 +16,7 @@ from raydex.ir.ids import content_hash, edge_id
 from raydex.ir.locator import LineIndex, Locator
 from raydex.kernels.chunk_outline import Draft, Outline, Prefix, make_prefix, mark_end
 from raydex.kernels.chunk_sections import Section, find_sections
+from raydex.kernels.chunk_cells import narrowed
 from raydex.kernels.chunk_source import ChunkOptions, ChunkSource
 from raydex.kernels.pack import Group, Part, pack, voice
 from raydex.kernels.summary import derive_summary
@@ -198,7 +199,7 @@ def merge_locators(parts: list[Part]) -> list[Locator]:
     places: list[Locator] = []
     run: list[Part] = []
     for part in parts:
-        place = part.block.locator
+        place = narrowed(part)
         if run and (not _is_range(place) or place.part != run[0].block.locator.part or place.member != run[0].block.locator.member):
             places.append(_cover(run))
             run = []
@@ -220,7 +221,7 @@ def _cover(run: list[Part]) -> Locator:
     first = run[0].block.locator
     if len(run) == 1:
         char, line = _range(run[0])
-        return first if char == first.char else replace(first, char=char, line=line, byte=None)
+        return first if char == first.char else replace(first, char=char, line=line, byte=None, row=None if run[0].start else first.row)
     ranges = [_range(part) for part in run]
     chars = [char for char, _ in ranges if char is not None]
     lines = [line for _, line in ranges if line is not None]

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from raydex.kernels.sheet import MAX_COLUMN, TEXT, Area, NamedTable, Sheet, SheetCell, SheetRow
 
 _MAX_CUTS = 12
+_MERGED_OUT = 50  # a cell merged farther than this beyond the last one merges an empty part of the sheet
 _MAX_LINES = 100  # a column of more texts is a list in a table, not lines of prose
 
 Merges = dict[tuple[int, int], tuple[int, int]]
@@ -26,14 +27,19 @@ class Region:
     named: NamedTable | None = None
     area: Area = field(default=(0, 0, 0, 0))
 
-    def measure(self) -> None:
-        """Sets the area around the cells; a table of the workbook's own has the area that it says, as far down as cells stand."""
+    def measure(self, merges: Merges) -> None:
+        """Sets the area around the cells, as far as they are merged; a table of the workbook's own has the area that it says, as far down
+        as cells stand."""
         left = min(row.cells[0].column for row in self.rows)
         right = max(row.cells[-1].column for row in self.rows)
-        top = self.rows[0].number
+        top, bottom = self.rows[0].number, self.rows[-1].number
         if self.named is not None:
             top, left, _, right = self.named.area
-        self.area = (top, left, self.rows[-1].number, right)
+        elif merges:
+            ends = [merges.get((row.number, cell.column), (0, 0)) for row in self.rows for cell in row.cells]
+            bottom = max([bottom, *(row for row, _ in ends if row <= bottom + _MERGED_OUT)])
+            right = max([right, *(column for _, column in ends if column <= right + _MERGED_OUT)])
+        self.area = (top, left, bottom, right)
 
 
 def find_regions(sheet: Sheet) -> list[Region]:
@@ -41,7 +47,7 @@ def find_regions(sheet: Sheet) -> list[Region]:
     named, rest = _take_named(sheet)
     regions = [*named, *(_cut(sheet, rest, 0) if rest else ())]
     for region in regions:
-        region.measure()
+        region.measure(sheet.merges)
     if named:
         regions.sort(key=lambda region: region.area[:2])
     return regions

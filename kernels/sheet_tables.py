@@ -119,7 +119,7 @@ class _SheetDrafts:
 
     def add_table(self, region: Region) -> None:
         headers = count_headers(self.sheet, region)
-        top, left, _, right = region.area
+        top, left, bottom, right = region.area
         width = right - left + 1
         places = width * len(region.rows)
         count = sum(len(row.cells) for row in region.rows)
@@ -127,8 +127,16 @@ class _SheetDrafts:
         header: list[list[str]] = []
         for start, stop in _cut_blocks(region.rows, 0 if grid.sparse else width):
             rows = grid.write(start, stop)
-            area = (region.rows[start].number if start else top, left, region.rows[stop - 1].number, right)
+            area = (
+                region.rows[start].number if start else top,
+                left,
+                region.rows[stop - 1].number if stop < len(region.rows) else bottom,
+                right,
+            )
             metadata: dict[str, Any] = self._hidden(area)
+            numbers = [row.number for row in region.rows[start:stop]]
+            if numbers[-1] - numbers[0] + 1 != len(numbers):
+                metadata["row_numbers"] = numbers
             if region.named is not None:
                 metadata["table_name"] = region.named.name
             if start:

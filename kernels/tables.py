@@ -1,12 +1,14 @@
 """Rows of cells → the text of a table, and spans that stay inside it: the one structure that HTML and Markdown tables share.
 
 A cell is {text, row_span, col_span, header}; items inside a cell (list entries, lines, rows of an inner table) are lines of its text.
-The invariant: `table_text` holds each cell's words once, in reading order, one line a row.
+The invariant: `table_text` holds each cell's words once, in reading order, one line a row that says anything; what stands under a header in
+the table stands under it in the line, since the places that a cell spans are there, empty.
 """
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from typing import Any
 
 Cell = dict[str, Any]
@@ -14,6 +16,7 @@ Rows = list[list[Cell]]
 
 MAX_COL_SPAN = 1000  # HTML Standard, "algorithms for processing rows"
 _WIDE = 100  # a wider cell is believed only as far as the other rows reach
+_PLACES = 100_000
 CELL_MARK = " | "
 ITEM_MARK = "; "
 
@@ -63,9 +66,34 @@ def count_header_rows(rows: Rows) -> int:
 
 def table_text(rows: Rows, caption: str = "") -> str:
     """Caption, then a line a row: cells apart by `CELL_MARK`, items inside a cell by `ITEM_MARK`."""
-    lines = [caption] if caption else []
-    for row in rows:
+    return "\n".join([*([caption] if caption else []), *(line for _, line in table_lines(rows))])
+
+
+def table_lines(rows: Rows) -> Iterator[tuple[int, str]]:
+    """(index of the row, its line) of each row with text of its own. There are at most `_PLACES` empty places for spans; behind them,
+    cells stand side by side as they come."""
+    hanging: dict[int, int] = {}  # column → the row in which it is free again
+    room = _PLACES
+    for at, row in enumerate(rows):
         texts = [cell["text"].replace("\n", ITEM_MARK) for cell in row]
-        if any(texts):
-            lines.append(CELL_MARK.join(texts))
-    return "\n".join(lines)
+        said = any(texts)
+        if room > 0 and (hanging or any(cell["col_span"] > 1 or cell["row_span"] > 1 for cell in row)):
+            texts, places = _spread(row, texts, at, hanging)
+            room -= places
+        if said:
+            yield at, CELL_MARK.join(texts)
+
+
+def _spread(row: list[Cell], own: list[str], at: int, hanging: dict[int, int]) -> tuple[list[str], int]:
+    """The texts of a row at their columns, none behind its last cell, and the number of empty places."""
+    texts: list[str] = []
+    for cell, text in zip(row, own, strict=True):
+        while hanging.get(len(texts), 0) > at:
+            texts.append("")
+        column, width = len(texts), cell["col_span"]
+        if cell["row_span"] > 1:
+            hanging.update(dict.fromkeys(range(column, column + width), at + cell["row_span"]))
+        texts += [text, *[""] * (width - 1)]
+    if row:
+        del texts[len(texts) - row[-1]["col_span"] + 1 :]
+    return texts, len(texts) - len(own)

@@ -22,6 +22,7 @@ from raydex.kernels.chunk import STRATEGIES, ChunkOptions, ChunkSource, chunk
 from raydex.kernels.chunk_document import text_blocks, with_seen_text
 from raydex.kernels.chunk_sections import find_sections
 from raydex.kernels.detect import detect_media_type
+from raydex.kernels.tables import make_cell
 from raydex.kernels.tokens import load_tokenizer
 
 TOKENIZER = load_tokenizer()
@@ -136,7 +137,7 @@ def test_any_paths_give_sections_that_tile(shapes: list[tuple[str, str, list[str
 def sheet_table(rows: int, start: int, header: list[list[str]] | None) -> Block:
     cells = [[f"part-{k}", f"{k} bar", "hydraulic valve check"] for k in range(start, start + rows)]
     text = "\n".join(" | ".join(row) for row in cells)
-    about: dict[str, Any] = {"rows": [[{"text": c, "header": False} for c in row] for row in cells], "header_rows": 0}
+    about: dict[str, Any] = {"rows": [[make_cell(c) for c in row] for row in cells], "header_rows": 0}
     if header is not None:
         about |= {"continued": True, "header": header}
     return Block("b", "table", 0, text, Locator(sheet="S", cells=f"A{start + 1}:C{start + rows}"), ["S"], metadata=about)
@@ -301,3 +302,29 @@ def test_real_files_lose_no_text_and_keep_the_limit(name: str) -> None:
             for block in source.blocks:
                 if options.max_tokens > 64 and len(block.text) < 200 and block.kind not in ("error", "table"):
                     assert "".join(block.text.split()) in text
+
+
+def test_a_part_of_a_sheet_names_the_cells_of_its_own_rows() -> None:
+    block = sheet_table(40, 1, [["Part", "Pressure", "Work"]])
+    block.metadata["row_numbers"] = [2 * k + 2 for k in range(40)]
+    found = leaves(chunks_of([block], max_tokens=64))
+    assert len(found) > 3
+    seen: list[int] = []
+    for one in found:
+        (place,) = one.locators
+        first, last = (int(name[1:]) for name in str(place.cells).split(":")) if ":" in str(place.cells) else (0, 0)
+        rows = [int(line.split(" | ")[0][5:]) for line in one.content.split("\n") if line.startswith("part-")]
+        assert (first, last) == (2 * rows[0], 2 * rows[-1])
+        assert str(place.cells).startswith("A") and ":C" in str(place.cells)
+        seen += rows
+    assert seen == list(range(1, 41))
+
+
+def test_rows_of_a_csv_file_name_the_row_only_where_it_is_known() -> None:
+    data = "name;pressure\n" + "".join(f"valve-{k};{k}\n" for k in range(400))
+    parsed = parse_bytes(data, "text/csv", path="a.csv")
+    found = leaves(chunk(source_of(parsed), ChunkOptions(max_tokens=64), TOKENIZER))
+    for one in found:
+        (place,) = one.locators
+        first = next(line for line in one.content.split("\n") if line.startswith("valve-"))
+        assert place.line is not None and place.row in (None, place.line[0] - 1) and place.line[0] <= int(first[6:].split(";")[0]) + 2

@@ -140,7 +140,7 @@ def test_tables() -> None:
         + "</table:table>"
     )
     (block,) = parse_odt(body).blocks
-    assert block.text == "h\na | b; x | y; a) one\nc\nc"
+    assert block.text == "h\na | b; x | y; a) one\n | c\nc"
     assert [[(c["text"], c["row_span"], c["col_span"]) for c in line] for line in block.metadata["rows"]] == [
         [("h", 1, 2)],
         [("a", 2, 1), ("b\nx | y\na) one", 1, 1)],

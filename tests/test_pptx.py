@@ -152,7 +152,7 @@ def test_what_a_library_writes() -> None:
         ("list_item", "one a"),
         ("list_item", "two"),
         ("note", "say this"),
-        ("table", "wide | h\nx\na | b | c"),
+        ("table", "wide |  | h\n |  | x\na | b | c"),
         ("table", " | in | out\nq1 | 1.5 | 2\nq2 |  | 3"),
         ("table", " | path\n1 | 10\n2 | 20"),
         ("image", "image.png"),
@@ -412,7 +412,7 @@ def test_table_spans_headers_and_lines() -> None:
     ]
     table = '<a:tbl><a:tblPr firstRow="1" firstCol="1"/>' + "".join(f"<a:tr>{row}</a:tr>" for row in rows) + "</a:tbl>"
     (block,) = parse_slide(frame(table, "table")).blocks
-    assert block.text == "A | B\n1 | x; y | 2\n3 | 4"
+    assert block.text == "A |  | B\n1 | x; y | 2\n | 3 | 4"
     assert (block.locator.slide, block.locator.shape, block.locator.table, block.metadata["header_rows"]) == (1, 9, 1, 1)
     spans = [[(c["text"], c["row_span"], c["col_span"], c["header"]) for c in row] for row in block.metadata["rows"]]
     assert spans == [

@@ -115,7 +115,7 @@ def test_corpus_sheets_merges_charts_and_picture() -> None:
 def test_corpus_titles_and_comments() -> None:
     assert outline(corpus("xlsx_09_section_label_header.xlsx"))[:2] == [
         ("heading", "A1:G4", "Library Catalog"),
-        ("heading", "A1", "Reading List"),
+        ("heading", "A1:G1", "Reading List"),
     ]
     parsed = corpus("xlsx_05_table_with_title.xlsx")
     assert parsed.blocks[-1].section_path == ["Duck Observations", "Number of freshwater ducks per year"]
@@ -513,3 +513,13 @@ def test_wide_tables_are_cut_into_fewer_rows() -> None:
     row = "<row>" + "<c><v>1</v></c>" * 5_000 + "</row>"
     parsed = parse_xlsx_file(workbook(sheet_xml(row * 9)))
     assert [len(block.metadata["rows"]) for block in tables(parsed)] == [4, 4, 1]
+
+
+def test_a_merge_at_the_edge_of_a_table_is_part_of_it() -> None:
+    """The place reaches as far as its cells are merged; one merged over the empty rest of a sheet does not pull the table there."""
+    rows = text_row(1, "Name", "Qty", "Note") + text_row(2, "a", "1", "x") + text_row(3, "Sum", "", "all")
+    merges = '<mergeCells><mergeCell ref="A3:B4"/><mergeCell ref="C3:D3"/></mergeCells>'
+    (block,) = tables(parse_xlsx_file(workbook(sheet_xml(rows, merges))))
+    assert (block.locator.cells, block.text.split("\n")[-1]) == ("A1:D4", "Sum |  | all")
+    (block,) = tables(parse_xlsx_file(workbook(sheet_xml(rows, '<mergeCells><mergeCell ref="A3:B1048576"/></mergeCells>'))))
+    assert block.locator.cells == "A1:C3"
