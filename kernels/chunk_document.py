@@ -14,9 +14,9 @@ from raydex.ir.chunk import ChunkEdge, ChunkNode
 from raydex.ir.document import Block
 from raydex.ir.ids import content_hash, edge_id
 from raydex.ir.locator import LineIndex, Locator
+from raydex.kernels.chunk_cells import narrowed
 from raydex.kernels.chunk_outline import Draft, Outline, Prefix, make_prefix, mark_end
 from raydex.kernels.chunk_sections import Section, find_sections
-from raydex.kernels.chunk_cells import narrowed
 from raydex.kernels.chunk_source import ChunkOptions, ChunkSource
 from raydex.kernels.pack import Group, Part, pack, voice
 from raydex.kernels.summary import derive_summary

@@ -92,7 +92,9 @@ def _spread(row: list[Cell], own: list[str], at: int, hanging: dict[int, int]) -
             texts.append("")
         column, width = len(texts), cell["col_span"]
         if cell["row_span"] > 1:
-            hanging.update(dict.fromkeys(range(column, column + width), at + cell["row_span"]))
+            until = at + cell["row_span"]
+            for place in range(column, column + width):
+                hanging[place] = max(until, hanging.get(place, 0))
         texts += [text, *[""] * (width - 1)]
     if row:
         del texts[len(texts) - row[-1]["col_span"] + 1 :]
