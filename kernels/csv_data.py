@@ -22,10 +22,11 @@ from raydex.kernels.drafts import Draft, check_count, finish
 from raydex.kernels.request import ParseRequest
 from raydex.kernels.segment import decode_segment
 
-PARSER_VERSION = "2"
+PARSER_VERSION = "3"
 PIECE = 4_000  # characters of one block, unless a record is longer
 ROWS = 200  # records of one block
 RUNAWAY_LINES = 500  # a record of more lines that never ends has lost a quote
+OPEN_QUOTES = 20  # that are told one by one
 
 Record = tuple[int, int, list[str]]  # first line, line behind the last, cells
 
@@ -40,20 +41,26 @@ def parse_csv(request: ParseRequest) -> ParsedFile:
     table = CsvTable(text, dialect, request)
     with collector_off():
         table.read()
+    if table.open_quotes:
+        table.warnings.append("open_quote")
     if table.ragged:
         table.warnings.append("ragged_rows")
     metadata = {"columns": table.columns, "delimiter": dialect.delimiter, "records": table.count - table.before}
     parsed = finish(
         request, decoded, table.drafts, parser="csv", parser_version=PARSER_VERSION, warnings=tuple(table.warnings), metadata=metadata
     )
+    for line in table.open_quotes[:OPEN_QUOTES]:
+        parsed.add_event("parse", "warning", "open_quote", f"line {line}: a quote is never closed; it is read as a character")
+    if len(table.open_quotes) > OPEN_QUOTES:
+        parsed.add_event("parse", "warning", "open_quote", f"{len(table.open_quotes)} quotes are never closed")
     if table.ragged:
         parsed.add_event("parse", "warning", "ragged_rows", f"{table.ragged} records have another number of cells than the header")
     return parsed
 
 
 def first_record(text: str, dialect: CsvDialect) -> tuple[str, list[str]] | None:
-    """(source, cells) of the first record that is not empty."""
-    lines = split_lines(text)
+    """(source, cells) of the first record of the table that is not empty."""
+    lines = split_lines(text)[dialect.above :]
     reader = csv.reader(lines, **dialect.reader_options())  # type: ignore[arg-type]
     before = 0
     for cells in reader:
@@ -77,7 +84,7 @@ def collector_off() -> Iterator[None]:
 
 class CsvTable:
     """Drafts of one text. `columns` are the header's names, empty without one; `count` numbers the records up to here, with those `before`
-    the text; `ragged` counts records of another width."""
+    the text; `ragged` counts records of another width; `open_quotes` are lines of the text, 1-based."""
 
     def __init__(self, text: str, dialect: CsvDialect, request: ParseRequest) -> None:
         self.text = text
@@ -86,28 +93,40 @@ class CsvTable:
         self.columns: list[str] = []
         self.drafts: list[Draft] = []
         self.warnings: list[str] = []
+        self.open_quotes: list[int] = []
         segment = request.segment
         self.count = self.before = segment.row if segment is not None else 0
         self.ragged = 0
-        self._width = segment.width if segment is not None else 0
+        self._width = segment.width if segment is not None and not segment.leads else 0
         self._leads = segment is None or segment.leads
         self._lines = split_lines(text)
         self._starts = [0, *accumulate(map(len, self._lines))]
         self._options = dialect.reader_options()
 
     def read(self) -> None:
-        at = 0
+        at = self._titles() if self._leads else 0
         if not self._leads and self.request.segment is not None:
             self.columns = self.request.segment.columns
         elif self.dialect.has_header:
-            first = next(self._records(0), None)
+            first = next(self._records(at), None)
             if first is not None:
                 _, at, self.columns = first
                 self._width = len(self.columns)
         while at < len(self._lines):
             at = self._block(at)
-        if self.columns and not self.drafts and self._leads:
-            self._emit(0, len(self._lines), [])
+        if self.columns and not any(draft.kind == "table" for draft in self.drafts) and self._leads:
+            self._emit(self.dialect.above, len(self._lines), [])
+
+    def _titles(self) -> int:
+        """What stands above the table as text; the line behind it."""
+        above = min(self.dialect.above, len(self._lines))
+        for at in range(1 if self.dialect.named else 0, above):
+            line, start = self._lines[at], self._starts[at]
+            text = line.strip()
+            if text:
+                lead = line.index(text[0])
+                self.drafts.append(Draft("paragraph", start + lead, start + lead + len(text), text))
+        return above
 
     def _block(self, at: int) -> int:
         """A block of the records from line `at` on; the line behind it."""
@@ -145,7 +164,7 @@ class CsvTable:
             reader = csv.reader((self._lines[line] for line in range(base, count)), **self._options)  # type: ignore[arg-type]
             for cells in reader:
                 after = base + reader.line_num
-                if after == count and after - before > RUNAWAY_LINES:
+                if after - before > 1 and self._lost_quote(before, after, cells):
                     restart = before
                     break
                 if cells:
@@ -153,17 +172,31 @@ class CsvTable:
                 before = after
             if restart < 0:
                 return
-            if "open_quote" not in self.warnings:
-                self.warnings.append("open_quote")
+            self.open_quotes.append(restart + 1)
             plain = {**self._options, "quoting": csv.QUOTE_NONE}
             yield restart, restart + 1, next(csv.reader([self._lines[restart]], **plain))  # type: ignore[arg-type]
             at = restart + 1
+
+    def _lost_quote(self, at: int, end: int, cells: list[str]) -> bool:
+        """Whether a record of several lines is one only for want of a quote: it runs on to the end of the text and never closes; or each of
+        its lines has by itself the number of cells of the table, which the record has not, or not by the rules."""
+        if end == len(self._lines) and (end - at > RUNAWAY_LINES or not self._is_balanced(at, end)):
+            return True
+        if self.request.segment is not None or self._width < 2 or end - at > RUNAWAY_LINES:
+            return False  # a part of a streamed file ends where its quotes are read as they stand
+        lines, plain = self._lines[at:end], {**self._options, "quoting": csv.QUOTE_NONE}
+        if any(len(row) != self._width for row in csv.reader(lines, **plain)):  # type: ignore[arg-type]
+            return False
+        try:
+            return len(cells) != self._width or not list(csv.reader(lines, **self._options, strict=True))  # type: ignore[arg-type]
+        except csv.Error:
+            return True
 
     def _emit(self, at: int, end: int, rows: list[list[str]]) -> None:
         if rows:
             self._width = self._width or len(rows[0])
             self.ragged += len(rows) - list(map(len, rows)).count(self._width)
-        elif not self.columns or self.drafts or not self._leads:
+        elif not self.columns or self.count > self.before or not self._leads:
             return
         text = self.text[self._starts[at] : self._starts[end]].rstrip("\r\n")
         start = self._starts[at]

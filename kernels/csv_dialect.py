@@ -1,7 +1,8 @@
-"""A sample of delimited text → its delimiter, quoting and whether its first record names the columns.
+"""A sample of delimited text → its delimiter, quoting, the lines above its table, and whether the first record names the columns.
 
 A delimiter is believed when the records agree on how many fields it makes of them: a comma inside a cell, or a list in brackets, makes
-another number in every record. Text that no delimiter divides evenly has one column; that is no failure.
+another number in every record. Text that no delimiter divides evenly has one column; that is no failure. A title above the table is none of
+its records, and neither is the line `sep=;` by which spreadsheet programs name the delimiter.
 """
 
 from __future__ import annotations
@@ -17,6 +18,9 @@ DELIMITERS = (",", "\t", ";", "|")
 SAMPLE_CHARS = 65_536
 SAMPLE_RECORDS = 500
 AGREE = 0.8  # share of records that must have the commonest number of fields
+_DIVIDING = DELIMITERS[1:]  # what no title holds: a comma may be part of one
+TITLE_LINES = 10  # above a table, at most
+_NAMED = re.compile(r"sep=([^\s\w\"'])\s*\Z", re.IGNORECASE)
 _NUMBER = re.compile(r"\s*[-+]?[$€£]?\s*(?:\d+(?:[.,' ]\d+)*|\d*\.\d+)(?:[eE][-+]?\d+)?\s*%?\s*\Z")
 _DATE = re.compile(r"\s*\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}(?:[T ]\d{1,2}:\d{2}.*)?\s*\Z")
 _ESCAPED_QUOTE = re.compile(r'\\"')
@@ -25,12 +29,14 @@ _ESCAPED_QUOTE = re.compile(r'\\"')
 @dataclass(frozen=True, slots=True)
 class CsvDialect:
     """`delimiter` is empty for a single column. `escaped`: a quote inside a field has a backslash before it instead of a second quote.
-    `plain`: quotes are characters like others."""
+    `plain`: quotes are characters like others. `above`: lines before the table; the first one is no text where `named` is set."""
 
     delimiter: str
     escaped: bool = False
     has_header: bool = True
     plain: bool = False
+    above: int = 0
+    named: bool = False
 
     def reader_options(self) -> dict[str, object]:
         """Arguments of `csv.reader`. A single column is read with a delimiter that no text holds."""
@@ -51,12 +57,47 @@ def find_dialect(text: str, media_type: str = "text/csv") -> CsvDialect:
     if len(text) > SAMPLE_CHARS and len(lines) > 1:
         lines.pop()  # the sample's end cuts it
     named = "\t" if media_type == "text/tab-separated-values" else ""
+    said = _NAMED.match(lines[0]) if lines else None
+    if said is not None:
+        dialect = CsvDialect(said[1], _is_escaped(lines[1:]))
+        return replace(dialect, has_header=_has_header(_records(lines[1:], dialect)), above=1, named=True)
+    score, best, escaped = _best(lines, named)
+    above = 0
+    if not score:
+        above, best, escaped = _below_title(lines, named)
+    dialect = CsvDialect(best, escaped)
+    return replace(dialect, has_header=_has_header(_records(lines[above:], dialect)), above=above)
+
+
+def _best(lines: list[str], named: str) -> tuple[float, str, bool]:
+    """(score, delimiter, whether quotes are escaped) of the delimiter that divides the lines best."""
     score, best, escaped = _divide(lines, _is_escaped(lines), named)
     if escaped:  # a backslash may also be all that a cell holds, or its end
         plain = _divide(lines, False, named)
         if plain[0] > score:
-            _, best, escaped = plain
-    return CsvDialect(best, escaped, _has_header(_records(lines, CsvDialect(best, escaped))))
+            return plain
+    return score, best, escaped
+
+
+def _below_title(lines: list[str], named: str) -> tuple[int, str, bool]:
+    """(lines above, delimiter, whether quotes are escaped) of a table that begins below a title: behind an empty line, or where several
+    columns begin that all records have; (0, "", …) where there is none."""
+    for above in range(1, min(TITLE_LINES, len(lines) - 2) + 1):
+        if not lines[above].strip():
+            continue
+        score, best, escaped = _best(lines[above:], named)
+        if not score:
+            continue
+        records = _records(lines[above:], CsvDialect(best, escaped))
+        width = len(records[0])
+        apart = not lines[above - 1].strip()
+        marks = _DIVIDING if apart else DELIMITERS
+        if any(mark in line for mark in (best, '"', *marks) for line in lines[:above]):
+            continue
+        sure = len(records) > 2 and width > 2 and all(len(record) == width for record in records)
+        if len(records) > 1 and (apart or sure or best != ","):
+            return above, best, escaped
+    return 0, "", _is_escaped(lines)
 
 
 def _divide(lines: list[str], escaped: bool, named: str) -> tuple[float, str, bool]:
@@ -97,7 +138,9 @@ def _score(records: list[list[str]]) -> float:
     counts = Counter(map(len, records))
     width, agreeing = counts.most_common(1)[0]
     share = agreeing / len(records)
-    if width < 2 or share < AGREE or (len(records) > 1 and len(records[0]) < 2):
+    # in a short table a single record is a large share
+    even = share >= AGREE or (len(records) - agreeing == 1 and agreeing > 1 and len(records[0]) == width > 2)
+    if width < 2 or not even or (len(records) > 1 and len(records[0]) < 2):
         return 0.0
     return share * 100 + min(width, 50)
 

@@ -15,6 +15,7 @@ from blake3 import blake3
 
 from raydex.ir.errors import InputError, LimitError
 from raydex.ir.file_range import FileRange
+from raydex.ir.locator import split_lines
 from raydex.ir.parsed import ParsedFile
 from raydex.kernels.csv_data import RUNAWAY_LINES, first_record
 from raydex.kernels.csv_dialect import SAMPLE_CHARS, CsvDialect, find_dialect, read_plainly
@@ -174,7 +175,9 @@ class Scan:
         if plan.dialect is not None and not plan.dialect.plain:
             last = int(ends.at[-1]) if ends.at.size else 0
             if last < units.size:
-                if line_ends(units[last:]).size + 1 > RUNAWAY_LINES:
+                left = line_ends(units[last:])
+                lines = left.size + (not left.size or int(left[-1]) < units.size - last)
+                if left.size + 1 > RUNAWAY_LINES or (lines > 1 and self._is_open(units[last:], plan.dialect)):
                     return ends, last
             elif ends.at.size:
                 before = int(ends.at[-2]) if ends.at.size > 1 else 0
@@ -185,6 +188,12 @@ class Scan:
             blank = plan.dialect is not None and first in (LINE_FEED, RETURN)
             ends = Ends(np.append(ends.at, units.size), np.append(ends.filled, not blank))
         return ends, None
+
+    def _is_open(self, units: np.ndarray, dialect: CsvDialect) -> bool:
+        """Whether the last record of the file has a quote too many, as `csv_data` counts them."""
+        text = decode_as(units.tobytes(), self.plan.encoding)
+        quotes = text.count('"') - (text.count('\\"') if dialect.escaped else 0)
+        return bool(quotes & 1)
 
     def _pass(self, units: np.ndarray, ends: Ends) -> None:
         """Goes on to behind the last of the ends; cuts on the way."""
@@ -293,15 +302,16 @@ class Scan:
         self.start, self._in_segment = end, 0
 
     def _read_head(self, text: str, dialect: CsvDialect) -> int:
-        """Names and number of the columns, from the first segment; how many records the header is."""
+        """Names and number of the columns, from the first segment; how many records the header is, with the lines above the table."""
+        above = sum(1 for line in split_lines(text)[: dialect.above] if line.strip("\r\n"))
         found = first_record(text, dialect)
         if found is None:
-            return 0
+            return above
         self._width = len(found[1])
         if not dialect.has_header:
-            return 0
+            return above
         self.plan.columns, self.plan.header = found[1], found[0]
-        return 1
+        return above + 1
 
 
 def stream_document(request: ParseRequest, plan: StreamPlan) -> ParsedFile:

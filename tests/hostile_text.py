@@ -198,7 +198,7 @@ add(
 )
 add("Z14", "secret.pdf", parsed(2), lambda w: one_page(text_page(w.secret.encode()) + b" BT (%b) Tj (" % w.secret.encode()))
 add("Z14", "secret.zip", parsed(2, members={"secret.txt": "invalid_input", "beside.txt": ""}), leaking_zip)
-add("Z14", "secret.csv", parsed(1), lambda w: f'a,b\n"{w.secret},1\n{w.secret}\n')
+add("Z14", "secret.csv", parsed(1, warnings=("open_quote",)), lambda w: f'a,b\n"{w.secret},1\n{w.secret}\n')
 add(
     "Z14",
     "ticket.json",

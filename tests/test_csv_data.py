@@ -93,3 +93,50 @@ def test_case_dialects() -> None:
     bom = read((folder / "bom.csv").read_bytes())
     assert about(bom)[0] == ["Size, mm", "Note"]
     assert [row[1] for row in cells(bom)] == ["two\r\nlines", 'a "b" c']
+
+
+@pytest.mark.parametrize(
+    "text,titles,wanted,rows",
+    [
+        ("a,b,c\n1,2,3\n4,5\n6,7,8\n", [], (["a", "b", "c"], ",", 3), [["1", "2", "3"], ["4", "5"], ["6", "7", "8"]]),
+        ("Report 2024\n\nName,Qty\na,1\nb,2\n", ["Report 2024"], (["Name", "Qty"], ",", 2), [["a", "1"], ["b", "2"]]),
+        ("Report\r\n Made by me \r\nName;Qty\r\na;1\r\n", ["Report", "Made by me"], (["Name", "Qty"], ";", 1), [["a", "1"]]),
+        (
+            "Plan\nday,who,what\nMon,Ann,oil\nTue,Ben,air\n",
+            ["Plan"],
+            (["day", "who", "what"], ",", 2),
+            [["Mon", "Ann", "oil"], ["Tue", "Ben", "air"]],
+        ),
+        ("sep=;\r\nName;Qty\r\na;1,5\r\n", [], (["Name", "Qty"], ";", 1), [["a", "1,5"]]),
+        ("SEP=|\na|b\nc|d\n", [], (["a", "b"], "|", 1), [["c", "d"]]),
+        ("Trade\nButcher, Baker\nSmith, Jones\n", [], (["Trade"], "", 2), [["Butcher, Baker"], ["Smith, Jones"]]),
+        ("Trade\nButcher, Baker\nSmith\n", [], (["Trade"], "", 2), [["Butcher, Baker"], ["Smith"]]),
+    ],
+)
+def test_short_tables_and_what_stands_above_them(
+    text: str, titles: list[str], wanted: tuple[list[str], str, int], rows: list[list[str]]
+) -> None:
+    parsed = read(text)
+    assert [block.text for block in parsed.blocks if block.kind == "paragraph"] == titles
+    assert about(parsed) == wanted
+    assert [row for block in parsed.blocks if block.kind == "table" for row in block.metadata["cells"]] == rows
+    assert all(block.locator.slice_text(text) == block.text for block in parsed.blocks)
+
+
+@pytest.mark.parametrize(
+    "text,lines,rows",
+    [
+        ('a,b\n1,"x\n2,y\n3,z\n', [2], [["1", '"x'], ["2", "y"], ["3", "z"]]),
+        ('a,b\n1,"x\n2,"y"\n3,z\n', [2], [["1", '"x'], ["2", "y"], ["3", "z"]]),
+        ('a,b\n1,"x\n2,y\n3,"z"\n4,w\n', [2], [["1", '"x'], ["2", "y"], ["3", "z"], ["4", "w"]]),
+        ('a,b\n1,"x\ny,z"\n3,w\n', [], [["1", "x\ny,z"], ["3", "w"]]),
+        ('a,b\n1,"x\n\ny"\n3,w\n', [], [["1", "x\n\ny"], ["3", "w"]]),
+        ('a,b\n1,"said ""no""\n2"\n3,w\n', [], [["1", 'said "no"\n2'], ["3", "w"]]),
+    ],
+)
+def test_a_lost_quote_costs_no_record(text: str, lines: list[int], rows: list[list[str]]) -> None:
+    parsed = read(text)
+    assert cells(parsed) == rows
+    told = [event.message for event in parsed.events if event.name == "open_quote" and event.message]
+    assert [int(message.split(":")[0].removeprefix("line ")) for message in told] == lines
+    assert parsed.document is not None and ("open_quote" in parsed.document.warnings) == bool(lines)

@@ -62,7 +62,7 @@ def segments(data: bytes, media_type: str, **sizes: int) -> list[ParsedFile]:
 
 
 def cells(parsed: list[ParsedFile]) -> list[list[str]]:
-    return [row for one in parsed for block in one.blocks for row in block.metadata["cells"]]
+    return [row for one in parsed for block in one.blocks for row in block.metadata.get("cells", ())]
 
 
 def assert_places(parsed: list[ParsedFile], text: str) -> None:
@@ -94,7 +94,7 @@ def test_segments_joined_are_the_file(rows: list[list[str]], end: str, quoting: 
     if whole.document is None:
         return
     parts = segments(data, CSV)
-    assert cells(parts) == [row for block in whole.blocks for row in block.metadata["cells"]]
+    assert cells(parts) == cells([whole])
     assert_places(parts, decode(data).text)
     plan = cut(data, CSV)
     assert (plan.columns, plan.records, plan.encoding) == (
@@ -109,8 +109,8 @@ def test_segments_joined_are_the_file(rows: list[list[str]], end: str, quoting: 
 def test_any_text_has_the_cells_of_the_whole(text: str) -> None:
     data = text.encode()
     whole = parse_bytes(data, CSV)
-    if whole.document is not None and data:
-        assert cells(segments(data, CSV)) == [row for block in whole.blocks for row in block.metadata["cells"]]
+    if whole.document is not None and data and "open_quote" not in whole.document.warnings:
+        assert cells(segments(data, CSV)) == cells([whole])
 
 
 def test_no_segment_begins_inside_a_quoted_record() -> None:

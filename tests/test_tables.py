@@ -38,9 +38,7 @@ def test_spans_do_not_make_a_text_huge() -> None:
     assert len(table_text(rows)) < 3_000_000
 
 
-cells = st.builds(
-    make_cell, st.text("ab \n", max_size=4), row_span=st.integers(0, 4), col_span=st.integers(1, 4), header=st.booleans()
-)
+cells = st.builds(make_cell, st.text("ab \n", max_size=4), row_span=st.integers(0, 4), col_span=st.integers(1, 4), header=st.booleans())
 
 
 @settings(max_examples=200, deadline=None)
