@@ -233,10 +233,11 @@ PIECES = st.recursive(
 def test_every_word_stands_once(parts: list[str]) -> None:
     count = iter(range(10_000))
     body = re.sub("W", lambda _: f"w{next(count)}w", "".join(parts))
-    parsed = parse_odt(body)
+    data = odt(body)  # once: a package tells when it was written
+    parsed = parse_odt(data)
     found = [word for block in parsed.blocks for word in re.findall(r"w\d+w", block.text)]
     assert sorted(found) == sorted(re.findall(r"w\d+w", body))
-    assert parse_odt(body) == parsed
+    assert parse_odt(data) == parsed
 
 
 @settings(max_examples=60, deadline=None)
