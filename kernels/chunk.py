@@ -20,7 +20,7 @@ from raydex.kernels.tokens import Tokenizer
 
 Strategy = Callable[[ChunkSource, ChunkOptions, Tokenizer], Outline]
 
-CHUNK_VERSION = "4"
+CHUNK_VERSION = "5"
 
 STRATEGIES: dict[str, Strategy] = {"structure": chunk_structure, "fixed": chunk_fixed, "recursive": chunk_recursive}
 CODE_STRATEGIES: dict[str, Strategy] = {**STRATEGIES, "structure": chunk_code}

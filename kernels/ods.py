@@ -33,7 +33,7 @@ from raydex.kernels.sheet import (
 )
 from raydex.kernels.sheet_tables import draft_sheet, tell
 
-PARSER_VERSION = "1"
+PARSER_VERSION = "2"
 _KINDS = {"float": NUMBER, "percentage": NUMBER, "currency": NUMBER, "date": DATE, "time": DATE, "boolean": BOOLEAN}
 _TAGS = ("style", "table-column", "table-row", "shapes", "named-range", "database-range")
 _OTHER_TEXT = ("annotation", "frame", "custom-shape", "table")  # of a cell, but not its value

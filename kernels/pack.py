@@ -1,8 +1,8 @@
 """Blocks of one section → groups of parts, each group the text of one leaf: neighbours together, long blocks cut inside.
 
 The invariant: the parts' own ranges tile every block in order. A block is cut only when it alone is over the limit: tables between rows
-(the header rows are shown again), code between lines, text between sentences. Two comments never share a leaf: each has its own author.
-Nor does a mail's new text with the mails below it; a quotation that it answers stays with the answer.
+(the header rows are shown again, and values that span into the part), code between lines, text between sentences. Two comments never
+share a leaf: each has its own author. Nor does a mail's new text with the mails below it; a quotation stays with its answer.
 """
 
 from __future__ import annotations
@@ -13,12 +13,13 @@ from itertools import pairwise
 from raydex.ir.document import Block
 from raydex.kernels.chunk_source import ChunkOptions
 from raydex.kernels.split import line_ends, overlaps, sentence_ends, split
+from raydex.kernels.tables import values_above
 from raydex.kernels.tokens import Tokenizer
 
 
 @dataclass(slots=True)
 class Part:
-    """A range of a block's text. `again` is text shown before it that belongs to an earlier part: header rows or overlap.
+    """A range of a block's text. `again` is text shown before it that belongs to an earlier part: header rows, spanning values, overlap.
 
     `tokens` counts `again` too. `cut` says that the block goes on behind the part.
     """
@@ -184,8 +185,8 @@ def cut_block(block: Block, limit: int, whole: int, options: ChunkOptions, token
 
 
 def _cut_table(block: Block, limit: int, whole: int, options: ChunkOptions, tokenizer: Tokenizer, first: int | None) -> list[Part]:
-    """Parts between rows; each but the first shows the header rows again, and that one too where an earlier block holds them. Nothing
-    when the header leaves no room for rows."""
+    """Parts between rows; each but the first shows the header rows again, and that one too where an earlier block holds them; behind them
+    the values that rows of an earlier part span into its first one. Nothing when the header leaves no room for rows."""
     text = block.text
     bounds = [0, *line_ends(text)]
     if bounds[-1] < len(text):
@@ -197,41 +198,65 @@ def _cut_table(block: Block, limit: int, whole: int, options: ChunkOptions, toke
     if header_tokens * 2 > limit or len(header) * 2 > options.max_chars:
         return []
     again = f"{header}\n" if header else ""
-    rows = [(start, end, tokenizer.count(text[start:end])) for start, end in pairwise(bounds) if start >= head_end]
+    rows = [(line, start, end, tokenizer.count(text[start:end])) for line, (start, end) in enumerate(pairwise(bounds)) if start >= head_end]
     lead_tokens = header_tokens if carried else tokenizer.count(text[:head_end])
     if lead_tokens * 2 > limit or head_end * 2 > options.max_chars or not rows:
         return []
+    above = _values_above(block, bounds)
+
+    def lead(line: int) -> tuple[str, int]:
+        """What a part that begins at a line shows again, and its tokens; values only where they leave half of the room."""
+        values = above[line] if line < len(above) else ""
+        size = tokenizer.count(values) if values else 0
+        fits = (header_tokens + size) * 2 <= limit and (len(again) + len(values) + 1) * 2 <= options.max_chars
+        return (f"{again}{values}\n", header_tokens + size) if values and fits else (again, header_tokens)
+
     parts: list[Part] = []
-    start, end, tokens = 0, head_end, lead_tokens
+    shown, base = again if carried else "", lead_tokens
+    start, end, tokens = 0, head_end, base
     bound = limit
     if first is not None:
         bound = first
-        if lead_tokens + rows[0][2] > first:
+        if lead_tokens + rows[0][3] > first:
             parts.append(Part(block, 0, 0, 0))
             bound = limit
     holds_row = False
-    for row_start, row_end, row_tokens in rows:
-        chars = row_end - start + len(again)
+    for line, row_start, row_end, row_tokens in rows:
+        chars = row_end - start + max(len(again), len(shown))
         if holds_row and (tokens + row_tokens > bound or chars > options.max_chars):
-            parts.append(Part(block, start, end, tokens, again if start or carried else "", True))
-            start, tokens, bound = row_start, header_tokens, limit
+            parts.append(Part(block, start, end, tokens, shown, True))
+            shown, base = lead(line)
+            start, tokens, bound = row_start, base, limit
+            chars = row_end - start + len(shown)
             holds_row = False
-        if not holds_row and (tokens + row_tokens > whole or row_end - start + len(again) > options.max_chars):
-            room = limit - (header_tokens if start else lead_tokens)
+        if not holds_row and (tokens + row_tokens > whole or chars > options.max_chars):
+            following = lead(line)
+            room = limit - max(base, following[1])
             pieces = split(text[row_start:row_end], room, tokenizer, (_cell_ends, sentence_ends), max_chars=options.max_chars // 2)
             for piece in pieces:
-                tokens = piece.tokens + (header_tokens if start else lead_tokens)
-                parts.append(Part(block, start, row_start + piece.end, tokens, again if start or carried else "", True))
+                parts.append(Part(block, start, row_start + piece.end, piece.tokens + base, shown, True))
                 start = row_start + piece.end
-            end, tokens = row_end, header_tokens
+                shown, base = following
+            shown, base = lead(line + 1)
+            end, tokens = row_end, base
             continue
         tokens += row_tokens
         end = row_end
         holds_row = True
     if end > start:
-        parts.append(Part(block, start, end, tokens, again if start or carried else "", False))
+        parts.append(Part(block, start, end, tokens, shown, False))
     parts[-1].cut = False
     return parts
+
+
+def _values_above(block: Block, bounds: list[int]) -> list[str]:
+    """For each line of a table's text the values that rows above span into it; nothing where no cell does or the lines are not its rows."""
+    rows = block.metadata.get("rows") or []
+    if not any(cell.get("row_span", 1) > 1 for row in rows for cell in row):
+        return []
+    caption = block.metadata.get("caption") or ""
+    values = [*[""] * (caption.count("\n") + 1 if caption else 0), *values_above(rows, block.metadata.get("header_rows", 0))]
+    return values if len(values) == len(bounds) - 1 else []
 
 
 def _cell_ends(text: str) -> list[int]:

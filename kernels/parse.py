@@ -51,7 +51,7 @@ PARSERS: dict[str, tuple[str, str]] = {
     "text/x-tsx": ("raydex.kernels.typescript", "parse_typescript"),
 }
 
-PARSER_VERSION = "4"
+PARSER_VERSION = "5"
 # an empty file of these is a whole module: the `__init__.py` of a package
 EMPTY_MODULES = frozenset({"text/x-python", "text/x-typescript", "text/x-tsx"})
 

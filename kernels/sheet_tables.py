@@ -19,7 +19,7 @@ from raydex.kernels.request import ParseRequest
 from raydex.kernels.sheet import Sheet, SheetCell, SheetRow, area_name, cell_name, join_runs, show_runs
 from raydex.kernels.sheet_headers import count_headers
 from raydex.kernels.sheet_regions import Region, find_regions
-from raydex.kernels.tables import Cell, Rows, make_cell
+from raydex.kernels.tables import Cell, Rows, make_cell, placed_rows
 
 BLOCK_ROWS = 200
 _BLOCK_CELLS = 20_000
@@ -142,7 +142,7 @@ class _SheetDrafts:
             if start:
                 metadata |= {"continued": True, "header": header}
             else:
-                header = [[cell["text"] for cell in row] for row in rows[:headers]]
+                header = [row.texts for row in placed_rows(rows[:headers])]
             links = grid.links(start, stop) if self.sheet.links else []
             self.add(Draft("table", 0, 0, "", metadata, links, rows=rows, place=self._place(area_name(area))))
 

@@ -22,7 +22,7 @@ from raydex.kernels.sheet import BOOLEAN, DATE, ERROR, NUMBER, TEXT, CellBudget,
 from raydex.kernels.sheet_tables import draft_sheet, tell
 from raydex.kernels.xls_scan import SheetScan, scan_workbook
 
-PARSER_VERSION = "1"
+PARSER_VERSION = "2"
 _PLAIN = CellStyle()
 _STATES = {"Visible": "visible", "Hidden": "hidden", "VeryHidden": "veryHidden"}
 

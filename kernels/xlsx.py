@@ -20,7 +20,7 @@ from raydex.kernels.xlsx_drawings import DrawingReader
 from raydex.kernels.xlsx_sheet import Book, SheetReader, read_strings, relation_id
 from raydex.kernels.xlsx_styles import read_styles
 
-PARSER_VERSION = "1"
+PARSER_VERSION = "2"
 _SHEETS = ("worksheet", "chartsheet", "dialogsheet", "xlMacrosheet", "xlIntlMacrosheet")
 _STATES = ("hidden", "veryHidden")
 _MAX_NAMES = 1_000

@@ -328,3 +328,23 @@ def test_rows_of_a_csv_file_name_the_row_only_where_it_is_known() -> None:
         (place,) = one.locators
         first = next(line for line in one.content.split("\n") if line.startswith("valve-"))
         assert place.line is not None and place.row in (None, place.line[0] - 1) and place.line[0] <= int(first[6:].split(";")[0]) + 2
+
+
+def test_a_part_of_a_table_tells_the_values_that_span_into_it() -> None:
+    """A category of many rows is said once in each leaf that holds rows of it, under its header, and in no leaf twice."""
+    lines = "".join(
+        f"<tr><td rowspan=20>group-{g}</td><td>item-{20 * g}</td><td>valve check</td></tr>"
+        + "".join(f"<tr><td>item-{20 * g + k}</td><td>valve check</td></tr>" for k in range(1, 20))
+        for g in range(3)
+    )
+    parsed = parse_bytes(f"<table><tr><th>Group<th>Item<th>Work</tr>{lines}</table>", "text/html", path="a.html")
+    options = ChunkOptions(max_tokens=64)
+    found = leaves(chunk(source_of(parsed), options, TOKENIZER))
+    assert len(found) > 6
+    for one in found:
+        said = one.content.split("\n")
+        items = [int(line.split(" | ")[1].split("-")[1]) for line in said if "item-" in line]
+        assert said[0] == "Group | Item | Work"
+        assert [line.split(" | ")[0] for line in said if line.startswith("group-")] == sorted({f"group-{at // 20}" for at in items})
+        assert one.token_count <= 64
+    assert [at for one in found for at in one.metadata["spans"]] and len({one.content for one in found}) == len(found)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from raydex.kernels.tables import Rows, clamp_spans, make_cell, table_lines, table_text
+from raydex.kernels.tables import Rows, clamp_spans, make_cell, table_lines, table_text, values_above
 
 
 def test_places_that_a_cell_spans_are_there_and_empty() -> None:
@@ -59,3 +59,18 @@ def test_each_cell_is_said_once_at_its_column(rows: Rows) -> None:
         if any(line.values()):
             wanted[at] = [line.get(place, "") for place in range(max(line) + 1)]
     assert {at: line.split(" | ") for at, line in table_lines(rows)} == wanted
+
+
+def test_values_above_a_line_are_those_that_reach_into_it() -> None:
+    """A header is no value, nor is a long text; rows without a line have none; one that stands behind the last cell is told too."""
+    long = "word " * 40
+    rows = [
+        [make_cell("Axle", row_span=2, header=True), make_cell("Load", header=True), make_cell("Note", header=True)],
+        [make_cell("kg", header=True), make_cell(long, row_span=3)],
+        [make_cell("front", row_span=3), make_cell("1")],
+        [make_cell("")],
+        [make_cell("2"), make_cell("both", row_span=2)],
+        [make_cell("rear"), make_cell("3")],
+    ]
+    assert [line for _, line in table_lines(rows)][-1] == "rear | 3"
+    assert values_above(rows, header_rows=2) == ["", "", "", "front", " |  | both"]

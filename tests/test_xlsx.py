@@ -523,3 +523,18 @@ def test_a_merge_at_the_edge_of_a_table_is_part_of_it() -> None:
     assert (block.locator.cells, block.text.split("\n")[-1]) == ("A1:D4", "Sum |  | all")
     (block,) = tables(parse_xlsx_file(workbook(sheet_xml(rows, '<mergeCells><mergeCell ref="A3:B1048576"/></mergeCells>'))))
     assert block.locator.cells == "A1:C3"
+
+
+def test_a_header_that_is_carried_on_keeps_its_columns() -> None:
+    """A title over two columns of a long table has its empty place in the blocks behind the first one too."""
+    head = (
+        '<row r="1">'
+        + "".join(f'<c r="{place}" t="inlineStr"><is><t>{text}</t></is></c>' for place, text in (("A1", "Load"), ("C1", "Note")))
+        + "</row>"
+    )
+    rows = "".join(
+        f'<row r="{k}"><c r="A{k}"><v>{k}</v></c><c r="B{k}"><v>{k}</v></c><c r="C{k}"><v>7</v></c></row>' for k in range(2, 300)
+    )
+    merge = '<mergeCells><mergeCell ref="A1:B1"/></mergeCells><autoFilter ref="A1:C299"/>'
+    blocks = tables(parse_xlsx_file(workbook(sheet_xml(head + rows, merge))))
+    assert [block.metadata.get("header") for block in blocks] == [None, [["Load", "", "Note"]]]
