@@ -17,6 +17,7 @@ from raydex.kernels.request import ParseRequest
 MAX_ROW = 1_048_576
 MAX_COLUMN = 16_384
 _SHOWN_RUNS = 200
+_MERGED_OUT = 50  # a cell merged farther than this beyond the last one merges an empty part of the sheet
 _CELL = re.compile(r"\$?([A-Za-z]{1,3})\$?([0-9]{1,7})$")
 
 # kinds of a cell's value
@@ -86,12 +87,20 @@ class Sheet:
     hidden_columns: list[tuple[int, int]] = field(default_factory=list)
 
     def used_area(self) -> Area | None:
-        """The smallest area around all cells."""
-        if not self.rows:
-            return None
-        left = min(row.cells[0].column for row in self.rows)
-        right = max(row.cells[-1].column for row in self.rows)
-        return self.rows[0].number, left, self.rows[-1].number, right
+        """The area around all cells."""
+        return area_around(self.rows, self.merges) if self.rows else None
+
+
+def area_around(rows: list[SheetRow], merges: dict[tuple[int, int], tuple[int, int]]) -> Area:
+    """The smallest area around the cells of at least one row, as far as they are merged."""
+    left = min(row.cells[0].column for row in rows)
+    right = max(row.cells[-1].column for row in rows)
+    top, bottom = rows[0].number, rows[-1].number
+    if merges:
+        ends = [merges.get((row.number, cell.column), (0, 0)) for row in rows for cell in row.cells]
+        bottom = max([bottom, *(row for row, _ in ends if row <= bottom + _MERGED_OUT)])
+        right = max([right, *(column for _, column in ends if column <= right + _MERGED_OUT)])
+    return top, left, bottom, right
 
 
 @dataclass(slots=True)

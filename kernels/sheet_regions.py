@@ -9,10 +9,9 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from dataclasses import dataclass, field
 
-from raydex.kernels.sheet import MAX_COLUMN, TEXT, Area, NamedTable, Sheet, SheetCell, SheetRow
+from raydex.kernels.sheet import MAX_COLUMN, TEXT, Area, NamedTable, Sheet, SheetCell, SheetRow, area_around
 
 _MAX_CUTS = 12
-_MERGED_OUT = 50  # a cell merged farther than this beyond the last one merges an empty part of the sheet
 _MAX_LINES = 100  # a column of more texts is a list in a table, not lines of prose
 
 Merges = dict[tuple[int, int], tuple[int, int]]
@@ -30,16 +29,10 @@ class Region:
     def measure(self, merges: Merges) -> None:
         """Sets the area around the cells, as far as they are merged; a table of the workbook's own has the area that it says, as far down
         as cells stand."""
-        left = min(row.cells[0].column for row in self.rows)
-        right = max(row.cells[-1].column for row in self.rows)
-        top, bottom = self.rows[0].number, self.rows[-1].number
+        self.area = area_around(self.rows, merges if self.named is None else {})
         if self.named is not None:
             top, left, _, right = self.named.area
-        elif merges:
-            ends = [merges.get((row.number, cell.column), (0, 0)) for row in self.rows for cell in row.cells]
-            bottom = max([bottom, *(row for row, _ in ends if row <= bottom + _MERGED_OUT)])
-            right = max([right, *(column for _, column in ends if column <= right + _MERGED_OUT)])
-        self.area = (top, left, bottom, right)
+            self.area = (top, left, self.area[2], right)
 
 
 def find_regions(sheet: Sheet) -> list[Region]:

@@ -521,6 +521,9 @@ def test_a_merge_at_the_edge_of_a_table_is_part_of_it() -> None:
     merges = '<mergeCells><mergeCell ref="A3:B4"/><mergeCell ref="C3:D3"/></mergeCells>'
     (block,) = tables(parse_xlsx_file(workbook(sheet_xml(rows, merges))))
     assert (block.locator.cells, block.text.split("\n")[-1]) == ("A1:D4", "Sum |  | all")
+    parsed = parse_xlsx_file(workbook(sheet_xml(rows, merges)))
+    assert parsed.blocks[0].locator.cells == "A1:D4"
+    assert parsed.document is not None and parsed.document.metadata["sheets"][0]["cells"] == "A1:D4"
     (block,) = tables(parse_xlsx_file(workbook(sheet_xml(rows, '<mergeCells><mergeCell ref="A3:B1048576"/></mergeCells>'))))
     assert block.locator.cells == "A1:C3"
 
