@@ -1,26 +1,26 @@
 """OpenDocument spreadsheets (ods, ots) → DocumentIR, as Excel workbooks are: a section a sheet, its tables, lines, comments and pictures.
 
-The file holds each value's shown text. Repeated cells and rows are written once; empty ones cost nothing however often they repeat. The
-invariant: sheets stand in the file's order, hidden ones marked; no more cells than `limits.cells`; nothing outside is fetched.
+A cell's text is what the file shows of its value, else what `ods_values` does. Repeated cells and rows are written once; empty ones cost
+nothing however often they repeat. The invariant: sheets stand in the file's order, hidden ones marked; no more cells than `limits.cells`;
+nothing outside is fetched.
 """
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from raydex.ir.errors import InputError
 from raydex.ir.parsed import ParsedFile
 from raydex.kernels.drafts import Draft, check_count, finish
 from raydex.kernels.image_size import describe_image
+from raydex.kernels.ods_values import show_value
 from raydex.kernels.package import Package, part_name
 from raydex.kernels.request import ParseRequest
 from raydex.kernels.sheet import (
-    BOOLEAN,
-    DATE,
     MAX_COLUMN,
     MAX_ROW,
     NUMBER,
-    TEXT,
     CellBudget,
     CellStyle,
     Note,
@@ -34,11 +34,12 @@ from raydex.kernels.sheet import (
 from raydex.kernels.sheet_tables import draft_sheet, tell
 
 PARSER_VERSION = "2"
-_KINDS = {"float": NUMBER, "percentage": NUMBER, "currency": NUMBER, "date": DATE, "time": DATE, "boolean": BOOLEAN}
 _TAGS = ("style", "table-column", "table-row", "shapes", "named-range", "database-range")
 _OTHER_TEXT = ("annotation", "frame", "custom-shape", "table")  # of a cell, but not its value
 _FIELDS = {"title": "title", "subject": "subject", "description": "description", "initial-creator": "creator", "creation-date": "created"}
 _MAX_NAMES = 1_000
+_PREFIX = re.compile(r"[A-Za-z][\w.-]*:(?==)")  # the language of a formula
+_CALC_EXT = ":calcext:1.0"
 
 
 def parse_ods(request: ParseRequest) -> ParsedFile:
@@ -213,6 +214,7 @@ class _OdsReader:
 
     def _read_cell(self, item: Any, row: int, column: int) -> SheetCell | None:
         sheet = self.sheets[-1]
+        about = _attributes(item)
         texts: list[str] = []
         for part in item:
             kind = _local(part)
@@ -225,22 +227,21 @@ class _OdsReader:
                 self._read_note(part, row, column)
             elif kind in _OTHER_TEXT:
                 self._read_pictures(part, {"cells": cell_name(row, column)})
-        down, right = _repeat(item, "number-rows-spanned"), _repeat(item, "number-columns-spanned")
-        text = "\n".join(texts)
-        value = _get(item, "value-type")
-        formula = _get(item, "formula").partition(":=")
-        written = f"={formula[2]}" if formula[1] else formula[0]
-        style = self._styles.get(_get(item, "style-name"), CellStyle())
-        if not text or text.isspace():
-            text = "" if value == "string" else next((_get(item, key) for key in _VALUES if _get(item, key)), "")
-            if not text and (not written or value):
+        text, kind = show_value("\n".join(texts), about)
+        formula = about.get("formula", "")
+        prefix = _PREFIX.match(formula)
+        written = formula[prefix.end() :] if prefix is not None else formula
+        style = self._styles.get(about.get("style-name", ""), CellStyle())
+        computed = bool(text)
+        if not computed:
+            if not written or about.get("value-type"):
                 return None
-            if not text:
-                self.not_computed += 1
-                return SheetCell(column, written, NUMBER, style, written, False)
+            self.not_computed += 1
+            text, kind = written, NUMBER
+        down, right = _count(about.get("number-rows-spanned", "")), _count(about.get("number-columns-spanned", ""))
         if down > 1 or right > 1:
             sheet.merges[row, column] = (min(row + down - 1, MAX_ROW), min(column + right - 1, MAX_COLUMN))
-        return SheetCell(column, text, _KINDS.get(value, TEXT), style, written)
+        return SheetCell(column, text, kind, style, written, computed)
 
     def _read_note(self, element: Any, row: int, column: int) -> None:
         told = {_local(part): (part.text or "").strip() for part in element if _local(part) in ("creator", "date")}
@@ -271,9 +272,6 @@ class _OdsReader:
             self.pictures[-1].append(Draft("image", 0, 0, alt, metadata, place=place, data=data))
 
 
-_VALUES = ("date-value", "time-value", "boolean-value", "value")
-
-
 def _paragraph(element: Any) -> str:
     """Text of a paragraph with its spaces, tabs and line breaks; what is laid over the cell is left out."""
     parts = [element.text or ""]
@@ -290,8 +288,26 @@ def _paragraph(element: Any) -> str:
 
 
 def _repeat(element: Any, name: str) -> int:
-    text = _get(element, name)
+    return _count(_get(element, name))
+
+
+def _count(text: str) -> int:
     return max(1, int(text)) if text.isascii() and text.isdigit() and len(text) < 10 else 1
+
+
+def _attributes(cell: Any) -> dict[str, str]:
+    """A cell's attributes by local name. LibreOffice tells the type a second time, in its own name space, which alone knows errors."""
+    about: dict[str, str] = {}
+    is_error = False
+    for key, value in cell.attrib.items():
+        space, _, name = key.rpartition("}")
+        if not space.endswith(_CALC_EXT):
+            about[name] = value
+        else:
+            is_error |= name == "value-type" and value == "error"
+    if is_error:
+        about["value-type"] = "error"
+    return about
 
 
 def _get(element: Any, name: str) -> str:

@@ -61,6 +61,54 @@ def test_texts_kinds_repeats_and_empty_area() -> None:
     assert parsed.blocks[2].metadata["formula"] == "=[.A1]"
 
 
+@pytest.mark.parametrize(
+    ("kind", "attributes", "shown", "text"),
+    [
+        ("float", 'office:value="1234.50"', "", "1234.5"),
+        ("float", 'office:value="1234.50"', "1 234,50", "1 234,50"),
+        ("float", 'office:value="7"', "###", "7"),
+        ("float", 'office:value="NaN"', "", "NaN"),
+        ("percentage", 'office:value="0.07"', "", "7%"),
+        ("currency", 'office:value="-3.5" office:currency="EUR"', "", "-3.5 EUR"),
+        ("currency", 'office:value="2"', "", "2"),
+        ("date", 'office:date-value="2024-03-01"', "01.03.24", "01.03.24"),
+        ("date", 'office:date-value="2024-03-01T00:00:00"', "", "2024-03-01"),
+        ("date", 'office:date-value="2024-03-01T10:30:00"', "###", "2024-03-01 10:30:00"),
+        ("date", 'office:date-value="2024-02-31"', "", "2024-02-31"),
+        ("date", 'office:date-value="2024-03-01T10:30:00+01:00"', "", "2024-03-01T10:30:00+01:00"),
+        ("time", 'office:time-value="PT36H05M07.500S"', "", "36:05:07.5"),
+        ("time", 'office:time-value="-P1DT90M"', "", "-25:30:00"),
+        ("time", 'office:time-value="noon"', "", "noon"),
+        ("boolean", 'office:boolean-value="true"', "WAHR", "TRUE"),
+        ("boolean", 'office:boolean-value="false"', "", "FALSE"),
+        ("boolean", "", "WAHR", "WAHR"),
+        ("string", 'office:string-value="said"', "", "said"),
+        ("string", 'office:string-value="said"', "###", "###"),
+    ],
+)
+def test_a_typed_value_is_shown_as_in_excel_workbooks(kind: str, attributes: str, shown: str, text: str) -> None:
+    parsed = parse_ods_file(content(table("S", row(cell("k"), cell("v")), row(cell("a"), cell(shown, kind, attributes)))))
+    assert grid(tables(parsed)[0])[1] == ["a", text]
+
+
+def test_results_of_formulas_are_kept_with_them() -> None:
+    error = 'table:formula="of:=1/0" xmlns:calcext="urn:org:documentfoundation:names:experimental:calc:xmlns:calcext:1.0" '
+    stored = 'table:formula="=IF([.A1];&quot;:=&quot;;1)" office:string-value=":="'
+    cells = (cell("#DIV/0!", "string", error + 'calcext:value-type="error" office:string-value=""'), cell("", "string", stored))
+    parsed = parse_ods_file(content(table("S", row(cell("k"), cell("v"), cell("w")), row(cell("a"), *cells))))
+    line = tables(parsed)[0].metadata["rows"][1]
+    assert [(one["text"], one.get("formula"), one.get("computed", True)) for one in line[1:]] == [
+        ("#DIV/0!", "=1/0", True),
+        (":=", '=IF([.A1];":=";1)', True),
+    ]
+
+
+def test_a_formula_without_result_may_be_merged() -> None:
+    wide = '<table:table-cell table:formula="of:=1+1" table:number-columns-spanned="2"/><table:covered-table-cell/>'
+    (block,) = tables(parse_ods_file(content(table("S", row(cell("a"), cell("b")), row(wide), row(cell("x"), cell("y"))))))
+    assert [(one["text"], one["col_span"]) for one in block.metadata["rows"][1]] == [("=1+1", 2)]
+
+
 def test_header_by_type_spans_and_formulas_without_result() -> None:
     covered = "<table:covered-table-cell/>"
     xml = content(
