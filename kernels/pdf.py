@@ -96,7 +96,10 @@ def _structure(request: ParseRequest, part: Part) -> ParsedFile:
     pages = part["pages"]
     outline = _outline_by_page(part)
     skipped = find_furniture(pages, outline)
-    lines = [order_lines(read_lines(page, skip)) for page, skip in zip(pages, skipped, strict=True)]
+    pictures, repeated = pictures_of(pages)
+    lines = [
+        order_lines(read_lines(page, skip), images, page["width"]) for page, skip, images in zip(pages, skipped, pictures, strict=True)
+    ]
     body = body_type(lines)
     vocabulary = Vocabulary(text for page in pages for text in page["text"])
     paragraphs: list[list[Paragraph]] = []
@@ -110,7 +113,6 @@ def _structure(request: ParseRequest, part: Part) -> ParsedFile:
     rank_headings(paragraphs, outline, body)
     parsed = ParsedFile(request.record_id, request.content_hash, request.path, request.media_type)
     builder = _Blocks(request, parsed)
-    pictures, repeated = pictures_of(pages)
     for page, found, images in zip(pages, paragraphs, pictures, strict=True):
         nest_items(found)
         builder.add_page(page, found, images)

@@ -8,9 +8,10 @@ invariant: every segment lands in exactly one line.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Sequence
 from operator import attrgetter
 
+from raydex.kernels.pdf_bands import bands, barriers, spanning_rows
 from raydex.kernels.pdf_raw import OBLIQUE, SEGMENT_COLUMNS, Box, Page
 
 SAME_ROW = 0.45
@@ -74,8 +75,11 @@ def read_lines(page: Page, skip: set[int]) -> list[Line]:
     return out
 
 
-def order_lines(lines: list[Line]) -> list[Line]:
-    """Visual lines in reading order; `region` numbers the columns and bands of the page, `right` is the region's right edge."""
+def order_lines(lines: list[Line], pictures: Sequence[Sequence[float]] = (), width: float = 0.0) -> list[Line]:
+    """Visual lines in reading order; `region` numbers the columns and bands of the page, `right` is the region's right edge.
+
+    `pictures` are boxes on the upright page of that width: columns end above a wide one.
+    """
     turns = {line.turn for line in lines}
     if len(turns) > 1:
         weight = {turn: sum(len(line.text) for line in lines if line.turn == turn and turn != OBLIQUE) for turn in turns}
@@ -83,10 +87,14 @@ def order_lines(lines: list[Line]) -> list[Line]:
     else:
         groups = [lines]
     out: list[Line] = []
+    walls = [Line("", *box, box[3], 0.0, 0, 0, box) for box in barriers(pictures, lines, width)] if pictures else []
     for group in groups:
-        for region in _regions(sorted(group, key=_by_base), 0):
+        upright = walls if group and group[0].turn == 0 else []
+        for region in _regions(sorted(group + upright, key=_by_base), 0, width):
+            rows = _rows([line for line in region if line.text])
+            if not rows:
+                continue
             number = out[-1].region + 1 if out else 0
-            rows = _rows(region)
             right = max(line.x1 for line in rows)
             for line in rows:
                 line.region = number
@@ -104,51 +112,38 @@ def _columns_possible(lines: list[Line]) -> bool:
     return False
 
 
-def _regions(lines: list[Line], depth: int) -> list[list[Line]]:
+def _regions(lines: list[Line], depth: int, width: float) -> list[list[Line]]:
     """Lines (sorted by baseline) → regions, each to be read from top to bottom."""
     if len(lines) < 6 or depth >= MAX_DEPTH or not _columns_possible(lines):
         return [lines] if lines else []
-    gutter = _gutter(lines)
+    rows, found = spanning_rows(lines, width)
+    inside = [line for line in lines if id(line) not in found] if found else lines
+    gutter = _gutter(inside if len(inside) >= 4 else lines)
     if gutter is None:
         return [lines]
     out: list[list[Line]] = []
     flow: list[Line] = []
-    for left, right, across in _bands(lines, gutter):
+    for left, right, across in bands(rows, found, gutter, width):
         if _are_columns(left, right):
-            out += _regions(flow, depth + 1)
-            out += _regions(left, depth + 1)
-            out += _regions(right, depth + 1)
+            out += _regions(flow, depth + 1, width)
+            out += _regions(left, depth + 1, width)
+            out += _regions(right, depth + 1, width)
             flow = []
         else:
             flow += sorted(left + right, key=_by_base)
-        if across is not None:
-            flow.append(across)
+        flow += across
     if not out:
         return [lines]
-    return out + _regions(flow, depth + 1)
+    return out + _regions(flow, depth + 1, width)
 
 
-def _bands(lines: list[Line], gutter: float) -> Iterator[tuple[list[Line], list[Line], Line | None]]:
-    """(lines left of the gutter, right of it, the line across it that ends the band)."""
-    left: list[Line] = []
-    right: list[Line] = []
-    for line in lines:
-        if line.x1 <= gutter:
-            left.append(line)
-        elif line.x0 >= gutter:
-            right.append(line)
-        else:
-            yield left, right, line
-            left, right = [], []
-    yield left, right, None
-
-
-def _gutter(lines: list[Line]) -> float | None:
-    """The middle of the gap of at least `MIN_GUTTER` points that parts the lines best: many on its lesser side, few across, then widest."""
+def _gutter(lines: list[Line]) -> tuple[float, float] | None:
+    """Middle and right edge of the gap of at least `MIN_GUTTER` points that parts the lines best: many on its lesser side, few across it,
+    then the widest."""
     begins = sorted([line.x0 for line in lines])
     ends = sorted([line.x1 for line in lines])
     count = len(lines)
-    gaps: list[tuple[int, int, float, float]] = []
+    gaps: list[tuple[int, int, float, float, float]] = []
     begun = ended = 0
     while begun < count:
         begin = begins[begun]
@@ -156,18 +151,21 @@ def _gutter(lines: list[Line]) -> float | None:
             ended += 1
         lesser = min(ended, count - begun)
         if lesser >= 3 and begin - ends[ended - 1] >= MIN_GUTTER:
-            gaps.append((lesser, begun - ended, ends[ended - 1] - begin, (begin + ends[ended - 1]) / 2))
+            gaps.append((lesser, begun - ended, ends[ended - 1] - begin, (begin + ends[ended - 1]) / 2, begin))
         begun += 1
         while begun < count and begins[begun] == begin:
             begun += 1
     if not gaps:
         return None
     best = max(gaps)[0]
-    return min(gap[1:] for gap in gaps if gap[0] >= 0.85 * best)[2]
+    _, _, middle, edge = min(gap[1:] for gap in gaps if gap[0] >= 0.85 * best)
+    return middle, edge
 
 
 def _are_columns(left: list[Line], right: list[Line]) -> bool:
     """Both sides are set like text: lines of some length that fill their side; cells of a table are short or ragged."""
+    left = [line for line in left if line.text]
+    right = [line for line in right if line.text]
     if len(left) < 2 or len(right) < 2:
         return False
     right_bases = {round(line.base) for line in right}
