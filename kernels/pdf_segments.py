@@ -225,13 +225,15 @@ def _add_line(
     start, first, last = place
     left, bottom, right, top = rects[0]
     begin = begun = 0
-    overlaid = False
+    overlaid, level = False, True
     size = 0.0
     for at, (x0, y0, x1, y1) in enumerate(rects):
         gap = x0 - right
-        if gap > 3.0:
+        # on a page of few words PDFium strings lines together that stand one under the other
+        under = level and (y1 < bottom or y0 > top) and _is_level(reader, first)
+        if gap > 3.0 or under:
             size = size or max(reader.probe(first)[0], 1.0)
-            found = _find_left(reader, line, begin, x0, start, indexes) if gap > CUT * size else None
+            found = _find_left(reader, line, begin, x0, start, indexes) if gap > CUT * size or under else None
             if found is not None:
                 piece = line[begin:found].rstrip()
                 head = _index(start + begin, indexes)
@@ -240,6 +242,7 @@ def _add_line(
                 left, bottom, right, top = x0, y0, x1, y1
                 begin, begun = found, at
                 continue
+            level = level and not under  # such a line is searched once in vain, not for each of its objects
         elif gap < -1.0 and at > begun and not overlaid:
             overlaid = _repeats(rects, at, reader.probe(first)[0])
         if x0 < left:
@@ -253,6 +256,12 @@ def _add_line(
     head = _index(start + begin, indexes)
     out.append((line[begin:], (left, bottom, right, top), head, head if len(rects) - begun == 1 else last))
     return overlaid
+
+
+def _is_level(reader: TextReader, index: int) -> bool:
+    """Whether a character stands on a horizontal line in page space."""
+    turn = reader.probe(index)[2]
+    return turn != OBLIQUE and (turn + reader.frame[0]) % 2 == 0
 
 
 def _repeats(rects: list[Box], at: int, size: float) -> bool:

@@ -13,16 +13,19 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from raydex.kernels.pdf_layout import Line
+from raydex.kernels.pdf_lists import ENDS, find_labels
 from raydex.kernels.pdf_raw import BOLD, HIDDEN, ITALIC, MONO, Box
 from raydex.kernels.pdf_text import Vocabulary, join_lines, plain
 
 MAX_LEVEL = 6
 LARGER = 1.1
 SOLID = 1.22
+WIDEST_TITLE = 1.7  # of the type size: the distance of two lines of one title
 
-_BULLET = re.compile(r"([•●○▪■□◦‣⁃–—*·∙\uf0b7\uf0a7])(?:\s+|$)|(-)\s+")
+_BULLET = re.compile(r"([•●○▪■□◦‣⁃–—*·∙\uf0b7\uf0a7])(?:\s+|$)|(-)\s+|([•●▪■◦‣⁃\uf0b7\uf0a7])(?=\S)")
+_INITIAL = re.compile(r"[A-HJ-UWYZ]\.\s")
 _NUMBERED = re.compile(r"(\(?(?:\d{1,3}|[a-zA-Z]|[ivxl]{1,6})[.)])\s+\S")
-_ENDS = (".", "!", "?", ":", ";", "。", "！", "？", "：", "；", "”", '."', ".)")
+_SECTION = re.compile(r"(?:\d{1,3}(?:\.\d{1,3})+\.?|\d{1,2}\.?|[A-Z]\.|[IVXL]{1,6}\.)\s+[^\W\d_]")
 
 
 @dataclass(slots=True)
@@ -94,6 +97,8 @@ def title_key(text: str) -> str:
 
 def paragraphs_of(lines: list[Line], titles: set[str], body: Body) -> list[Paragraph]:
     """Paragraphs of one page. `titles` are `title_key`s of the outline's entries for this page."""
+    _join_numbers(lines, body)
+    labels = find_labels(lines, body.mono)
     pitches = _pitches(lines)
     _set_measures(lines, pitches)
     out: list[Paragraph] = []
@@ -109,9 +114,9 @@ def paragraphs_of(lines: list[Line], titles: set[str], body: Body) -> list[Parag
                 current = None
                 at += count
                 continue
-        if current is not None:
+        if current is not None and id(line) not in labels:
             last = current.lines[-1]
-            join = _joins(current, last, line, pitches)
+            join = _joins(current, last, line, pitches, body)
             if join:
                 current.lines.append(line)
                 current.breaks.append(join == 2)
@@ -119,10 +124,23 @@ def paragraphs_of(lines: list[Line], titles: set[str], body: Body) -> list[Parag
                 continue
         current = Paragraph([line], [False])
         current.gap = line.base - lines[at - 1].base if at and lines[at - 1].region == line.region else 0.0
-        _mark(current, line, body)
+        _mark(current, line, body, labels.get(id(line), ""))
         out.append(current)
         at += 1
     return out
+
+
+def _join_numbers(lines: list[Line], body: Body) -> None:
+    """A heading whose number stands apart becomes one text, in place; a row of a table has others near it."""
+    for at, line in enumerate(lines):
+        if line.cells == 2 and _is_large(line, body) and _SECTION.match(line.text):
+            if not any(other.cells > 1 for other in (*lines[max(at - 1, 0) : at], *lines[at + 1 : at + 2])):
+                line.text, line.cells, line.parts = line.text.replace("\t", " "), 1, None
+
+
+def _is_large(line: Line, body: Body) -> bool:
+    """Whether it is set in a type for headings."""
+    return line.size >= LARGER * body.size or bool(line.style & BOLD and not body.bold)
 
 
 def _pitches(lines: list[Line]) -> dict[int, float]:
@@ -175,7 +193,7 @@ def _title_lines(lines: list[Line], at: int, titles: set[str]) -> int:
     return 0
 
 
-def _joins(paragraph: Paragraph, last: Line, line: Line, pitches: dict[int, float]) -> int:
+def _joins(paragraph: Paragraph, last: Line, line: Line, pitches: dict[int, float], body: Body) -> int:
     """0: the line starts a paragraph; 1: it goes on; 2: it goes on after a line end that is kept."""
     if line.region != last.region or line.turn != last.turn:
         return 0
@@ -194,6 +212,8 @@ def _joins(paragraph: Paragraph, last: Line, line: Line, pitches: dict[int, floa
         return 0
     if _BULLET.match(line.text):
         return 0
+    if _is_large(line, body) and not _is_one_title(last, line, distance):
+        return 0
     if paragraph.kind == "paragraph" and paragraph.lines[0].style & BOLD and len(paragraph.lines) < 4:
         return 1
     room = last.measure - last.x1
@@ -202,7 +222,7 @@ def _joins(paragraph: Paragraph, last: Line, line: Line, pitches: dict[int, floa
     fitted = room > needed + 0.3 * size
     if last.text[-1] in "-\u2010\u00ad" and last.text[-2:-1].isalpha() and line.text[0].islower():
         return 1
-    ended = last.text.endswith(_ENDS)
+    ended = last.text.endswith(ENDS)
     if _NUMBERED.match(line.text) and (fitted or ended or abs(line.x0 - last.x0) > 0.8 * size):
         return 0
     if line.x0 > last.x0 + 0.8 * size and (fitted or ended) and len(paragraph.lines) + (paragraph.kind != "list_item") > 1:
@@ -214,19 +234,35 @@ def _joins(paragraph: Paragraph, last: Line, line: Line, pitches: dict[int, floa
     return 1
 
 
-def _mark(paragraph: Paragraph, line: Line, body: Body) -> None:
-    """Kind of a paragraph by its first line: code, list item or (for now) paragraph."""
+def _is_one_title(last: Line, line: Line, distance: float) -> bool:
+    """Whether two lines in a type for headings may be one title: of one size, set solid, flush, centred on each other or hanging from a
+    number, and the second not numbered where it need not have begun a line."""
+    size = line.size
+    if abs(size - last.size) > 0.03 * size or distance > WIDEST_TITLE * size:
+        return False
+    if _SECTION.match(line.text) and last.measure - last.x1 > 2 * size:
+        return False
+    if _SECTION.match(last.text) and 0 < line.x0 - last.x0 <= 5 * size:
+        return True
+    return min(abs(line.x0 - last.x0), abs(line.x1 - last.x1), abs(line.x0 + line.x1 - last.x0 - last.x1) / 2) <= 2 * size
+
+
+def _mark(paragraph: Paragraph, line: Line, body: Body, label: str) -> None:
+    """Kind of a paragraph by its first line and its label in a list, if any: code, list item or (for now) paragraph."""
     if line.style & MONO and not body.mono:
         paragraph.kind = "code"
         return
     if line.cells > 2:
         return
+    if label:
+        paragraph.kind, paragraph.marker, paragraph.ordered = "list_item", label, any(char.isalnum() for char in label)
+        return
     bullet = _BULLET.match(line.text)
     if bullet:
-        paragraph.kind, paragraph.marker = "list_item", bullet.group(1) or bullet.group(2)
+        paragraph.kind, paragraph.marker = "list_item", next(filter(None, bullet.groups()))
         return
     numbered = _NUMBERED.match(line.text) if line.cells == 1 else None
-    if numbered:
+    if numbered and not _INITIAL.match(line.text):  # an initial, unless others follow it
         paragraph.kind, paragraph.marker, paragraph.ordered = "list_item", numbered.group(1), True
 
 
