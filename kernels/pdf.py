@@ -21,6 +21,7 @@ from raydex.kernels.limits import Limits
 from raydex.kernels.parse import check_limits
 from raydex.kernels.pdf_file import open_pdf, read_part
 from raydex.kernels.pdf_furniture import find_furniture
+from raydex.kernels.pdf_grids import lines_with_tables
 from raydex.kernels.pdf_layout import order_lines, read_lines
 from raydex.kernels.pdf_objects import pictures_of
 from raydex.kernels.pdf_raw import HIDDEN, Part, failed_page
@@ -97,11 +98,12 @@ def _structure(request: ParseRequest, part: Part) -> ParsedFile:
     outline = _outline_by_page(part)
     skipped = find_furniture(pages, outline)
     pictures, repeated = pictures_of(pages)
+    vocabulary = Vocabulary(text for page in pages for text in page["text"])
     lines = [
-        order_lines(read_lines(page, skip), images, page["width"]) for page, skip, images in zip(pages, skipped, pictures, strict=True)
+        order_lines(lines_with_tables(read_lines(page, skip), page["rules"], vocabulary), images, page["width"])
+        for page, skip, images in zip(pages, skipped, pictures, strict=True)
     ]
     body = body_type(lines)
-    vocabulary = Vocabulary(text for page in pages for text in page["text"])
     paragraphs: list[list[Paragraph]] = []
     for page_lines, titles in zip(lines, outline, strict=True):
         found = paragraphs_of(page_lines, set(titles), body)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from operator import attrgetter
+from typing import Any
 
 from raydex.kernels.pdf_bands import bands, barriers, spanning_rows
 from raydex.kernels.pdf_raw import OBLIQUE, SEGMENT_COLUMNS, Box, Page
@@ -27,10 +28,27 @@ class Line:
     """A visual line: its extent in the reading frame (x right, y down), `box` on the upright page, `cells` texts set apart by wide gaps.
 
     `parts` are left and right edge of each where there are several. `right` is the right edge of its region, `measure` that of the
-    lines set solid with it (`pdf_structure`).
+    lines set solid with it (`pdf_structure`); `grid` is the table in rules that it stands for (`pdf_grids.RuledTable`).
     """
 
-    __slots__ = ("base", "box", "cells", "measure", "parts", "region", "right", "size", "style", "text", "turn", "x0", "x1", "y0", "y1")
+    __slots__ = (
+        "base",
+        "box",
+        "cells",
+        "grid",
+        "measure",
+        "parts",
+        "region",
+        "right",
+        "size",
+        "style",
+        "text",
+        "turn",
+        "x0",
+        "x1",
+        "y0",
+        "y1",
+    )
 
     def __init__(
         self, text: str, x0: float, y0: float, x1: float, y1: float, base: float, size: float, style: int, turn: int, box: Box
@@ -50,6 +68,7 @@ class Line:
         self.region = 0
         self.right = 0.0
         self.measure = 0.0
+        self.grid: Any = None
 
 
 _by_base = attrgetter("base")
@@ -91,7 +110,7 @@ def order_lines(lines: list[Line], pictures: Sequence[Sequence[float]] = (), wid
     for group in groups:
         upright = walls if group and group[0].turn == 0 else []
         for region in _regions(sorted(group + upright, key=_by_base), 0, width):
-            rows = _rows([line for line in region if line.text])
+            rows = merge_rows([line for line in region if line.text])
             if not rows:
                 continue
             number = out[-1].region + 1 if out else 0
@@ -181,13 +200,15 @@ def _are_columns(left: list[Line], right: list[Line]) -> bool:
     return True
 
 
-def _rows(lines: list[Line]) -> list[Line]:
+def merge_rows(lines: list[Line]) -> list[Line]:
     """Lines of one region (sorted by baseline) → visual lines: what stands on one baseline is put together."""
     out: list[Line] = []
     row: list[Line] = []
     base = size = left = right = 0.0
     for line in lines:
-        near = row and line.base - base <= SAME_ROW * (line.size if line.size > size else size)
+        near = (
+            row and line.grid is None and row[0].grid is None and line.base - base <= SAME_ROW * (line.size if line.size > size else size)
+        )
         # beside the row, or at least not over or under one of its members
         if near and (line.x0 >= right or line.x1 <= left or not _stacked(row, line)):
             row.append(line)

@@ -112,11 +112,10 @@ def _follows(before: Value, value: Value) -> bool:
     if len(value) > len(before):
         return value == (*before, 1)
     level = len(value) - 1
-    return (
-        value[:level] == before[:level]
-        and value[level] == before[level] + 1
-        or (level > 0 and value[level] == 1 and value[: level - 1] == before[: level - 1] and value[level - 1] == before[level - 1] + 1)
-    )
+    if value[:level] == before[:level] and value[level] == before[level] + 1:
+        return True
+    above = level - 1
+    return level > 0 and value[level] == 1 and value[:above] == before[:above] and value[above] == before[above] + 1
 
 
 def _has_ended(last: Line, line: Line) -> bool:

@@ -12,7 +12,8 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from raydex.kernels.pdf_raw import HIDDEN, Box, Frame, Page, pdfium, upright
+from raydex.kernels.pdf_raw import HIDDEN, Box, Frame, Matrix, Page, pdfium, upright
+from raydex.kernels.pdf_rules import MAX_RULES, RuleReader, may_hold_tables
 
 MAX_OBJECTS = 20_000
 MAX_FORM_DEPTH = 8
@@ -26,19 +27,22 @@ REPEATED = 3
 # a stream's dictionary is never compressed, so that a file with image objects says so somewhere in its bytes
 _IMAGE = re.compile(rb"/Subtype\s{0,8}/Image\b")
 
-Matrix = tuple[float, float, float, float, float, float]
-
 
 def has_images(data: bytes) -> bool:
     return _IMAGE.search(data) is not None
 
 
 def read_objects(handle: Any, page: Page, frame: Frame, images: bool) -> None:
-    """Fills `images` ([x0, y0, x1, y1, width, height]: points and pixels) and, for a page with little text, its state and warnings."""
+    """Fills `images` ([x0, y0, x1, y1, width, height]: points and pixels), `rules` where texts stand side by side and, for a page with
+    little text, its state and warnings."""
     few = page["chars"] < FEW_CHARS and page["state"] == "native"
-    if not images and not few:
+    ruled = page["state"] == "native" and may_hold_tables(page)
+    if not images and not few and not ruled:
         return
-    found, paths = _walk(handle, frame)
+    reader = RuleReader(frame) if ruled else None
+    found, paths = _walk(handle, frame, reader)
+    if reader is not None and len(reader.rules) <= MAX_RULES:
+        page["rules"] = [[round(side, 2) for side in box] for box in reader.rules]
     page["images"] = [[*(round(side, 2) for side in box), *size] for box, size in found[:MAX_IMAGES]]
     if few:
         _judge(page, found, paths)
@@ -64,7 +68,7 @@ def _covers(box: Box, page: Page) -> bool:
     return (box[2] - box[0]) * (box[3] - box[1]) > WHOLE_PAGE * page["width"] * page["height"]
 
 
-def _walk(handle: Any, frame: Frame) -> tuple[list[tuple[Box, tuple[int, int]]], int]:
+def _walk(handle: Any, frame: Frame, reader: RuleReader | None) -> tuple[list[tuple[Box, tuple[int, int]]], int]:
     """(box and pixels of each image, number of paths)."""
     calls = pdfium()
     raw, kind_of = calls.raw, calls.object_type
@@ -84,6 +88,8 @@ def _walk(handle: Any, frame: Frame) -> tuple[list[tuple[Box, tuple[int, int]]],
             kind = kind_of(item)
             if kind == path:
                 paths += 1
+                if reader is not None:
+                    reader.add(item, around)
             elif kind == image:
                 box = _bounds(item, around)
                 if box is not None:

@@ -20,6 +20,7 @@ OBLIQUE = 4
 
 Box = tuple[float, float, float, float]
 Frame = tuple[int, float, float, float, float]
+Matrix = tuple[float, float, float, float, float, float]
 Page = dict[str, Any]
 Part = dict[str, Any]
 
@@ -33,10 +34,10 @@ def new_page(number: int) -> Page:
     Segment columns (`SEGMENT_COLUMNS`, in step, in content order): boxes from the upper left corner of the upright page; `base` is the
     baseline in the segment's own reading frame; `turn` counts quarter turns counter-clockwise (OBLIQUE: another angle); `style` is a bit
     set of BOLD, ITALIC, MONO, HIDDEN. `links` are `[href, text, x0, y0, x1, y1]`, `images` `[x0, y0, x1, y1, width, height]` (the latter in
-    pixels), `marks` as in `pdf_marks`; `error` is empty unless the page could not be read.
+    pixels), `rules` `[x0, y0, x1, y1]` (`pdf_rules`), `marks` as in `pdf_marks`; `error` is empty unless the page could not be read.
     """
     page: Page = {"number": number, "width": 0.0, "height": 0.0, "rotation": 0, "label": "", "chars": 0}
-    page.update({"state": "native", "warnings": [], "error": "", "links": [], "images": [], "marks": []})
+    page.update({"state": "native", "warnings": [], "error": "", "links": [], "images": [], "rules": [], "marks": []})
     page.update({name: [] for name in SEGMENT_COLUMNS})
     return page
 

@@ -106,6 +106,11 @@ def paragraphs_of(lines: list[Line], titles: set[str], body: Body) -> list[Parag
     at = 0
     while at < len(lines):
         line = lines[at]
+        if line.grid is not None:
+            out.append(Paragraph([line], [False], kind="table", table=line.grid))
+            current = None
+            at += 1
+            continue
         if titles:
             count = _title_lines(lines, at, titles)
             if count:
@@ -133,9 +138,10 @@ def paragraphs_of(lines: list[Line], titles: set[str], body: Body) -> list[Parag
 def _join_numbers(lines: list[Line], body: Body) -> None:
     """A heading whose number stands apart becomes one text, in place; a row of a table has others near it."""
     for at, line in enumerate(lines):
-        if line.cells == 2 and _is_large(line, body) and _SECTION.match(line.text):
-            if not any(other.cells > 1 for other in (*lines[max(at - 1, 0) : at], *lines[at + 1 : at + 2])):
-                line.text, line.cells, line.parts = line.text.replace("\t", " "), 1, None
+        if line.cells != 2 or not _is_large(line, body) or not _SECTION.match(line.text):
+            continue
+        if not any(other.cells > 1 for other in (*lines[max(at - 1, 0) : at], *lines[at + 1 : at + 2])):
+            line.text, line.cells, line.parts = line.text.replace("\t", " "), 1, None
 
 
 def _is_large(line: Line, body: Body) -> bool:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
+from raydex.kernels.pdf_grids import RuledTable
 from raydex.kernels.pdf_layout import Line
 from raydex.kernels.pdf_raw import BOLD
 from raydex.kernels.pdf_structure import Paragraph
@@ -51,14 +52,14 @@ def find_tables(pages: Sequence[list[Paragraph]]) -> None:
     for paragraphs in pages:
         _join_pieces(paragraphs)
         for at, paragraph in enumerate(paragraphs):
-            table = _table_of(paragraph)
+            table = _ruled(paragraph) if paragraph.table is not None else _table_of(paragraph)
             if table is None:
                 last = None
                 continue
             paragraph.kind, paragraph.table, paragraph.text = "table", table, table_text(table.rows)
             if last is None or at or not _runs_on(last, table):
                 number += 1
-                table.headers = _count_headers(paragraph.lines, table.rows)
+                table.headers = table.headers or _count_headers([bool(line.style & BOLD) for line in paragraph.lines], table.rows)
             table.table = number
             last = table
     _mark_headers(pages)
@@ -67,6 +68,11 @@ def find_tables(pages: Sequence[list[Paragraph]]) -> None:
 def table_metadata(table: Table) -> dict[str, Any]:
     about: dict[str, Any] = {"rows": table.rows, "header_rows": table.headers}
     return about | ({"continued": True, "header": table.header} if table.header is not None else {})
+
+
+def _ruled(paragraph: Paragraph) -> Table:
+    found: RuledTable = paragraph.table
+    return Table(found.columns, found.rows, found.headers)
 
 
 def _join_pieces(paragraphs: list[Paragraph]) -> None:
@@ -203,11 +209,10 @@ def _row(row: list[Placed], width: int) -> list[dict[str, Any]]:
     return cells
 
 
-def _count_headers(lines: list[Line], rows: Rows) -> int:
-    """One where the first line is bold and the others are not, or names columns of numbers; else none."""
+def _count_headers(bold: list[bool], rows: Rows) -> int:
+    """`bold` tells of each line. One where the first line is bold and the others are not, or names columns of numbers; else none."""
     if len(rows) < 2:
         return 0
-    bold = [bool(line.style & BOLD) for line in lines]
     if bold[0] and not any(bold[1:]):
         return 1
     first, others = rows[0], rows[1 : 1 + _SAMPLE]
