@@ -30,7 +30,7 @@ _GROUPS = (
     r"(?P<dash>[–—*·-])(?=[^\W\d_])",
 )
 _LABEL = re.compile("|".join(_GROUPS))
-_ANY_START = ("cited", "close")
+_ANY_START = ("cited", "close", "initial")  # a list may have begun on the page before
 
 Value = tuple[int, ...]
 

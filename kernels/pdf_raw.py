@@ -101,4 +101,8 @@ def pdfium() -> SimpleNamespace:
         page_object=bare("FPDFPage_GetObject", pointer, pointer, ctypes.c_int),
         form_object=bare("FPDFFormObj_GetObject", pointer, pointer, ctypes.c_ulong),
         object_type=bare("FPDFPageObj_GetType"),
+        path_segment=bare("FPDFPath_GetPathSegment", pointer, pointer, ctypes.c_int),
+        segment_type=bare("FPDFPathSegment_GetType", ctypes.c_int, pointer),
+        segment_point=bare("FPDFPathSegment_GetPoint", ctypes.c_int, pointer, pointer, pointer),
+        segment_close=bare("FPDFPathSegment_GetClose", ctypes.c_int, pointer),
     )

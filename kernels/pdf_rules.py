@@ -12,7 +12,8 @@ from typing import Any
 
 from raydex.kernels.pdf_raw import Box, Frame, Matrix, Page, pdfium, upright
 
-MAX_SEGMENTS = 20_000
+MAX_SEGMENTS = 10_000
+MAX_PATH = 2_000  # segments of one path
 MAX_RULES = 600  # of a page: more are a drawing
 THIN = 2.5
 LEAST = 4.0
@@ -40,7 +41,7 @@ class RuleReader:
         path = ctypes.cast(item, raw.FPDF_PAGEOBJECT)
         count = raw.FPDFPath_CountSegments(path)
         self.left -= max(count, 0)
-        if count < 2 or self.left < 0 or len(self.rules) > MAX_RULES:
+        if not 2 <= count <= MAX_PATH or self.left < 0 or len(self.rules) > MAX_RULES:
             return
         fill, stroke = ctypes.c_int(), ctypes.c_int()
         if not raw.FPDFPath_GetDrawMode(path, fill, stroke) or not (fill.value or stroke.value):
@@ -48,7 +49,7 @@ class RuleReader:
         own = raw.FS_MATRIX()
         known = raw.FPDFPageObj_GetMatrix(path, own)
         matrices = ((own.a, own.b, own.c, own.d, own.e, own.f), *around) if known else around
-        for points in _outlines(path, count):
+        for points in _outlines(item, count):
             placed = [self._place(point, matrices) for point in points]
             self.rules += _rules_of(placed, bool(stroke.value))
 
@@ -59,25 +60,28 @@ class RuleReader:
         return upright(self.frame, x, y, x, y)[:2]
 
 
-def _outlines(path: Any, count: int) -> Iterator[list[Point]]:
-    """The corners of each outline of a path; one with a curve in it is left out."""
-    raw = pdfium().raw
+def _outlines(item: Any, count: int) -> Iterator[list[Point]]:
+    """The corners of each outline of a path, up to its first curve: what has one is a drawing."""
+    calls = pdfium()
+    curve, move = calls.raw.FPDF_SEGMENT_BEZIERTO, calls.raw.FPDF_SEGMENT_MOVETO
+    kind_of, closes, point_of, segment_of = calls.segment_type, calls.segment_close, calls.segment_point, calls.path_segment
     x, y = ctypes.c_float(), ctypes.c_float()
+    x_slot, y_slot = ctypes.byref(x), ctypes.byref(y)
     points: list[Point] = []
-    straight = True
     for at in range(count):
-        segment = raw.FPDFPath_GetPathSegment(path, at)
-        kind = raw.FPDFPathSegment_GetType(segment)
-        raw.FPDFPathSegment_GetPoint(segment, x, y)
-        if kind == raw.FPDF_SEGMENT_MOVETO:
-            if straight and len(points) > 1:
+        segment = segment_of(item, at)
+        kind = kind_of(segment)
+        if kind == curve:
+            return
+        if kind == move:
+            if len(points) > 1:
                 yield points
-            points, straight = [], True
-        straight = straight and kind != raw.FPDF_SEGMENT_BEZIERTO
+            points = []
+        point_of(segment, x_slot, y_slot)
         points.append((x.value, y.value))
-        if raw.FPDFPathSegment_GetClose(segment):
+        if closes(segment):
             points.append(points[0])
-    if straight and len(points) > 1:
+    if len(points) > 1:
         yield points
 
 

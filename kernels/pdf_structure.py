@@ -20,11 +20,13 @@ from raydex.kernels.pdf_text import Vocabulary, join_lines, plain
 MAX_LEVEL = 6
 LARGER = 1.1
 SOLID = 1.22
+WIDEST_NUMBER = 5.0  # of the type size: the gap between a heading and its number
 WIDEST_TITLE = 1.7  # of the type size: the distance of two lines of one title
 
 _BULLET = re.compile(r"([•●○▪■□◦‣⁃–—*·∙\uf0b7\uf0a7])(?:\s+|$)|(-)\s+|([•●▪■◦‣⁃\uf0b7\uf0a7])(?=\S)")
 _INITIAL = re.compile(r"[A-HJ-UWYZ]\.\s")
 _NUMBERED = re.compile(r"(\(?(?:\d{1,3}|[a-zA-Z]|[ivxl]{1,6})[.)])\s+\S")
+_NUMBER_CELL = re.compile(r"(?:\d{1,3}(?:\.\d{1,3})*\.?|[A-Z]\.)\t[^\W\d_]")
 _SECTION = re.compile(r"(?:\d{1,3}(?:\.\d{1,3})+\.?|\d{1,2}\.?|[A-Z]\.|[IVXL]{1,6}\.)\s+[^\W\d_]")
 
 
@@ -138,7 +140,9 @@ def paragraphs_of(lines: list[Line], titles: set[str], body: Body) -> list[Parag
 def _join_numbers(lines: list[Line], body: Body) -> None:
     """A heading whose number stands apart becomes one text, in place; a row of a table has others near it."""
     for at, line in enumerate(lines):
-        if line.cells != 2 or not _is_large(line, body) or not _SECTION.match(line.text):
+        if line.cells != 2 or not line.parts or not _is_large(line, body) or not _NUMBER_CELL.match(line.text):
+            continue
+        if line.parts[2] - line.parts[1] > WIDEST_NUMBER * line.size:
             continue
         if not any(other.cells > 1 for other in (*lines[max(at - 1, 0) : at], *lines[at + 1 : at + 2])):
             line.text, line.cells, line.parts = line.text.replace("\t", " "), 1, None

@@ -107,8 +107,8 @@ def _follows(above: Paragraph, piece: Paragraph) -> bool:
     return all(any(_aligned(x0, x1, other) for other in known) for _, x0, x1 in _cells(piece.lines[0]))
 
 
-def _aligned(x0: float, x1: float, other: tuple[float, float]) -> bool:
-    return min(abs(x0 - other[0]), abs(x1 - other[1]), abs(x0 + x1 - other[0] - other[1]) / 2) <= _EDGE
+def _aligned(x0: float, x1: float, other: tuple[float, float], most: float = _EDGE) -> bool:
+    return min(abs(x0 - other[0]), abs(x1 - other[1]), abs(x0 + x1 - other[0] - other[1]) / 2) <= most
 
 
 def _wraps(above: Paragraph, piece: Paragraph) -> bool:
@@ -234,7 +234,7 @@ def _runs_on(before: Table, table: Table) -> bool:
     """Whether a page begins with the columns that the page before ended with."""
     if len(before.columns) != len(table.columns):
         return False
-    return all(abs(one[0] - other[0]) <= _LIKE for one, other in zip(before.columns, table.columns))
+    return all(_aligned(*one, other, _LIKE) for one, other in zip(before.columns, table.columns, strict=True))
 
 
 def _mark_headers(pages: Sequence[list[Paragraph]]) -> None:

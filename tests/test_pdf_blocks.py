@@ -75,6 +75,16 @@ def test_lines_of_one_wrapped_title_stay_together() -> None:
     ]
 
 
+@pytest.mark.parametrize("texts", [("3.2. Duties", "11"), ("2", "CONTENTS")])
+def test_a_title_and_a_page_number_apart_are_no_heading(texts: tuple[str, str]) -> None:
+    def draw(canvas: Any) -> None:
+        column(canvas, 72, 790, [texts[0]], BOLD, 12)
+        column(canvas, 400, 790, [texts[1]], BOLD, 12)
+        column(canvas, 72, 730, [SENTENCE, SENTENCE])
+
+    assert [block.kind for block in blocks(draw)] == ["paragraph", "paragraph"]
+
+
 # -- lists -------------------------------------------------------------------------------------------------------------
 
 ITEM = ["The item begins here and is long enough to wrap into a line", "that is the second one"]
@@ -113,6 +123,7 @@ def test_labels_in_a_column_of_their_own_begin_items(labels: list[str], gap: int
         (["1.Open the valve", "2.Close the valve"], ["1.", "2."]),
         (["(a)open the valve", "(b)close the valve"], ["(a)", "(b)"]),
         (["A. Open the valve", "B. Close the valve"], ["A.", "B."]),
+        (["J. Open the valve", "K. Close the valve"], ["J.", "K."]),
         (["•Open the valve", "•Close the valve"], ["", ""]),
         (["–open the valve", "–close the valve"], ["", ""]),
     ],

@@ -93,6 +93,17 @@ def test_a_table_over_pages_has_headers_where_they_are_repeated(repeat: int) -> 
     assert [row for block in found for row in texts(block)[block.metadata["header_rows"] :]] == rows[1:]
 
 
+@pytest.mark.parametrize("repeat", [0, 1])
+@pytest.mark.parametrize("align", ["RIGHT", "CENTER"])
+def test_columns_set_flush_right_or_centred_run_on_over_pages(repeat: int, align: str) -> None:
+    from reportlab.platypus import Table, TableStyle
+
+    rows = [["No", "Part", "Mass in kg"], *([str(at), f"Part {at}" + " of many" * (at > 60), str(3 ** (at // 12))] for at in range(90))]
+    found = built(Table(rows, repeatRows=repeat, colWidths=[60, 200, 120], style=TableStyle([("ALIGN", (0, 0), (-1, -1), align)])))
+    assert {block.locator.table for block in found} == {1} and len(found) == 3
+    assert [block.metadata["header_rows"] for block in found] == [1, repeat, repeat]
+
+
 @settings(max_examples=40, deadline=None)
 @given(st.integers(2, 5), st.integers(2, 5), st.data())
 def test_spans_are_read_as_drawn(height: int, width: int, data: st.DataObject) -> None:
