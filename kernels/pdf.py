@@ -304,7 +304,8 @@ def _add_events(part: Part, parsed: ParsedFile) -> None:
     for reason, numbers in reasons.items():
         status = "error" if reason == "page_failed" else "ok" if reason == "blank_page" else "warning"
         shown = ", ".join(str(number) for number in numbers[:20]) + (" …" if len(numbers) > 20 else "")
-        parsed.add_event("parse", status, reason, f"pages {shown}")
+        about = f"{sum(page['hidden'] for page in part['pages'])} characters on " if reason == "hidden_text" else ""
+        parsed.add_event("parse", status, reason, f"{about}pages {shown}")
     if parsed.pages and all(page.text_state == "unavailable" for page in parsed.pages):
         parsed.add_event("parse", "warning", "pdf_unavailable", "no page has usable text")
     if part["attachments"]:

@@ -13,6 +13,7 @@ from typing import Any
 
 from raydex.ir.errors import InputError
 from raydex.kernels.limits import Limits
+from raydex.kernels.pdf_hidden import note_hidden
 from raydex.kernels.pdf_marks import read_attachments, read_marks
 from raydex.kernels.pdf_objects import has_images, read_objects
 from raydex.kernels.pdf_raw import CONTROL, SEGMENT_COLUMNS, Frame, Page, Part, failed_page, new_page, pdfium, upright, utf16_text
@@ -132,10 +133,12 @@ def _read_page(document: Any, number: int, images: bool) -> Page:
         if not text_page:
             return failed_page(number, "PDFium cannot read the text of this page")
         try:
-            if read_text(text_page, page, frame):
+            white = read_text(text_page, page, frame)
+            if white is None:
                 page.update({name: [] for name in SEGMENT_COLUMNS})
                 page.update(chars=0, state="unavailable", warnings=["garbled_text"])
             read_objects(handle, page, frame, images)
+            note_hidden(handle, page, frame, white or set())
             _read_links(document, handle, text_page, page, frame)
             read_marks(handle, page, frame)
         finally:

@@ -29,14 +29,15 @@ SEGMENT_COLUMNS = ("text", "x0", "y0", "x1", "y1", "base", "size", "style", "tur
 
 
 def new_page(number: int) -> Page:
-    """An empty raw page. Sizes in points of the upright page; `chars` counts the code points of all segments.
+    """An empty raw page. Sizes in points of the upright page; `chars` counts the code points of all segments,
+    `hidden` of those that cannot be seen (`pdf_hidden`).
 
     Segment columns (`SEGMENT_COLUMNS`, in step, in content order): boxes from the upper left corner of the upright page; `base` is the
     baseline in the segment's own reading frame; `turn` counts quarter turns counter-clockwise (OBLIQUE: another angle); `style` is a bit
     set of BOLD, ITALIC, MONO, HIDDEN. `links` are `[href, text, x0, y0, x1, y1]`, `images` `[x0, y0, x1, y1, width, height]` (the latter in
     pixels), `rules` `[x0, y0, x1, y1]` (`pdf_rules`), `marks` as in `pdf_marks`; `error` is empty unless the page could not be read.
     """
-    page: Page = {"number": number, "width": 0.0, "height": 0.0, "rotation": 0, "label": "", "chars": 0}
+    page: Page = {"number": number, "width": 0.0, "height": 0.0, "rotation": 0, "label": "", "chars": 0, "hidden": 0}
     page.update({"state": "native", "warnings": [], "error": "", "links": [], "images": [], "rules": [], "marks": []})
     page.update({name: [] for name in SEGMENT_COLUMNS})
     return page
@@ -96,6 +97,7 @@ def pdfium() -> SimpleNamespace:
         text_object=bare("FPDFText_GetTextObject", pointer, pointer, ctypes.c_int),
         font_of=bare("FPDFTextObj_GetFont", pointer, pointer),
         render_mode=bare("FPDFTextObj_GetTextRenderMode", ctypes.c_int, pointer),
+        fill_color=bare("FPDFPageObj_GetFillColor", ctypes.c_int, pointer, pointer, pointer, pointer, pointer),
         matrix=bare("FPDFText_GetMatrix"),
         font_size=bare("FPDFText_GetFontSize", ctypes.c_double),
         page_object=bare("FPDFPage_GetObject", pointer, pointer, ctypes.c_int),

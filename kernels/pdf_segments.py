@@ -14,6 +14,7 @@ from typing import Any
 
 from raydex.kernels.decode import has_bidi_controls
 from raydex.kernels.pdf_glyphs import SAME, Glyph, drop_reprints, set_glyphs
+from raydex.kernels.pdf_hidden import is_white
 from raydex.kernels.pdf_raw import BOLD, CONTROL, HIDDEN, ITALIC, MONO, OBLIQUE, Box, Frame, Page, pdfium, upright
 
 CUT = 1.2
@@ -46,6 +47,8 @@ class TextReader:
         self.found = self.calls.raw.FS_MATRIX()
         self.matrix_slot = ctypes.byref(self.found)
         self.fonts: dict[int | None, int] = {}
+        self.ink = [ctypes.c_uint() for _ in range(4)]
+        self.ink_slots = [ctypes.byref(part) for part in self.ink]
 
     def text(self) -> tuple[str, list[int] | None, int]:
         """(text, character index of each code point or None where they are equal, count of characters without any text)."""
@@ -114,6 +117,13 @@ class TextReader:
             return size * d, style, 0, self.frame[4] - found.f
         return self._turned(size, style)
 
+    def is_white(self, index: int) -> bool:
+        """Whether a character is filled in white or without ink, and has no outline either."""
+        handle = self.calls.text_object(self.text_page, index)
+        if handle is None or not self.calls.fill_color(handle, *self.ink_slots):
+            return False
+        return is_white([part.value for part in self.ink]) and self.calls.render_mode(handle) in (0, 4)
+
     def _turned(self, size: float, style: int) -> tuple[float, int, int, float]:
         found = self.found
         scale = (found.c * found.c + found.d * found.d) ** 0.5
@@ -151,14 +161,14 @@ def font_style(font: int | None) -> int:
     return style
 
 
-def read_text(text_page: Any, page: Page, frame: Frame) -> bool:
-    """Fills the segment columns of `page`; True when the text layer is garbled (then nothing is filled)."""
+def read_text(text_page: Any, page: Page, frame: Frame) -> set[int] | None:
+    """Fills the segment columns of `page`; positions of segments in white, or None when the text layer is garbled (nothing is filled)."""
     reader = TextReader(text_page, frame, page["width"], page["height"])
     text, indexes, missing = reader.text()
     if not text and not missing:
-        return False
+        return set()
     if is_garbled(reader, text, indexes, missing):
-        return True
+        return None
     if has_bidi_controls(text):
         page["warnings"].append("bidi_controls")
     segments, overlaid = fast_segments(reader, text, indexes)
@@ -167,8 +177,7 @@ def read_text(text_page: Any, page: Page, frame: Frame) -> bool:
         if dropped:
             page["warnings"].append("reprinted_glyphs")
             segments = set_glyphs(glyphs, CUT)
-    fill(page, reader, segments)
-    return False
+    return fill(page, reader, segments)
 
 
 def is_doubled(text: str) -> bool:
@@ -332,8 +341,9 @@ def read_glyphs(reader: TextReader, text: str, indexes: list[int] | None) -> lis
     return out
 
 
-def fill(page: Page, reader: TextReader, segments: list[Segment]) -> None:
-    """Writes segments into the columns of the raw page, in upright coordinates."""
+def fill(page: Page, reader: TextReader, segments: list[Segment]) -> set[int]:
+    """Writes segments into the columns of the raw page, in upright coordinates; the positions of those in white."""
+    white: set[int] = set()
     columns = [page[name] for name in ("text", "x0", "y0", "x1", "y1", "base", "size", "style", "turn")]
     texts, lefts, tops, rights, bottoms, bases, sizes, styles, turns = columns
     frame = reader.frame
@@ -356,6 +366,8 @@ def fill(page: Page, reader: TextReader, segments: list[Segment]) -> None:
             if not text:
                 continue
         chars += len(text)
+        if reader.is_white(first):
+            white.add(len(texts))
         texts.append(text)
         if quarter == 0:
             lefts.append(left - origin_x)
@@ -373,3 +385,4 @@ def fill(page: Page, reader: TextReader, segments: list[Segment]) -> None:
         styles.append(style)
         turns.append(turn)
     page["chars"] = chars
+    return white
