@@ -46,9 +46,10 @@ def test_text_that_cannot_be_seen_is_told_of(draw: Callable[[Any], None]) -> Non
     assert hidden(draw) == [f"{len(SECRET)} characters on pages 1"]
 
 
-@pytest.mark.parametrize(
-    "draw", [page(), page(ink=(0.8, 0.8, 0.8)), page(ink=(1, 1, 1), under=(0, 0, 0.4)), page(ink=(1, 1, 1), mode=2)], ids=["black", "grey", "on blue", "outlined"]
-)
+SEEN = [page(), page(ink=(0.8, 0.8, 0.8)), page(ink=(1, 1, 1), under=(0, 0, 0.4)), page(ink=(1, 1, 1), mode=2)]
+
+
+@pytest.mark.parametrize("draw", SEEN, ids=["black", "grey", "on blue", "outlined"])
 def test_text_that_can_be_seen_is_not(draw: Callable[[Any], None]) -> None:
     assert hidden(draw) == []
 
