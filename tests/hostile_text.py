@@ -110,13 +110,13 @@ add(
 add(
     "Z11",
     "invisible.pdf",
-    parsed(2, "Seen on the page.", ORDERS),
+    parsed(2, "Seen on the page.", ORDERS, warnings=("hidden_text",)),
     lambda _: one_page(text_page(b"Seen on the page.") + b" BT 3 Tr /F1 12 Tf 72 600 Td (%b) Tj ET" % ORDERS.encode()),
 )
 add(
     "Z11",
     "white.pdf",
-    parsed(2, "Seen on the page.", ORDERS),
+    parsed(2, "Seen on the page.", ORDERS, warnings=("hidden_text",)),
     lambda _: one_page(text_page(b"Seen on the page.") + b" BT 1 1 1 rg /F1 12 Tf 72 600 Td (%b) Tj ET" % ORDERS.encode()),
 )
 
