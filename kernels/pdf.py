@@ -31,7 +31,7 @@ from raydex.kernels.pdf_text import Vocabulary, plain
 from raydex.kernels.request import ParseRequest
 
 PARSER = "raydex.pdf"
-PARSER_VERSION = "5"
+PARSER_VERSION = "6"
 PART_KEY = "pdf_part"
 MAX_OUTLINE_ROWS = 2_000
 
