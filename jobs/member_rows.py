@@ -38,12 +38,11 @@ class Families:
         nesting: Nesting = row.get("nesting", OUTERMOST).inside(row["media_type"])
         self._bytes[root] += part.size
         self._count[root] += 1
-        limits = self.limits
         refused, error = part.reject_class, part.error
-        if not refused and (deep := nesting.too_deep(limits)):
+        if not refused and (deep := nesting.too_deep(self.limits)):
             refused, error = "too_deep", deep
-        elif not refused and (self._bytes[root] > limits.members_bytes or self._count[root] > limits.members):
-            refused, error = "bomb", "all that the file unpacks into is more than limits.members_bytes or limits.members"
+        elif not refused and (over := self._over(root)):
+            refused, error = "bomb", over
         return {
             **row,
             "record_id": member_id(row["record_id"], part.step),
@@ -69,3 +68,14 @@ class Families:
             "nesting": nesting,
             "root": root,
         }
+
+    def _over(self, root: str) -> str:
+        """The limit that all that a file unpacks into is over, with both values; empty for none."""
+        size, count = self._bytes[root], self._count[root]
+        if size > self.limits.members_bytes:
+            return (
+                f"all that the file unpacks into, {size} bytes up to here, is more than limits.members_bytes ({self.limits.members_bytes})"
+            )
+        if count > self.limits.members:
+            return f"all that the file unpacks into, {count} members up to here, is more than limits.members ({self.limits.members})"
+        return ""

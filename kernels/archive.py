@@ -1,8 +1,8 @@
 """Archives (zip, tar, and gz, bz2, xz around a tar or one file) → a record that lists its members, each a child record.
 
 Nothing is written anywhere: members are read one after another and a name is only a name. The invariant: what the directory of a zip
-claims is judged before any of it is unpacked; what unpacks is counted while it is read; links and devices are refused; a broken or
-encrypted member costs itself.
+claims is judged before any of it is unpacked; what unpacks is counted while it is read; links and devices are refused; a member that is
+broken, encrypted or over a limit costs itself, and what all members break together (their number, their bytes, overlaps) the archive.
 """
 
 from __future__ import annotations
@@ -23,16 +23,18 @@ from raydex.ir.locator import Locator
 from raydex.ir.parsed import ParsedFile
 from raydex.kernels.drafts import Draft, finish
 from raydex.kernels.members import Members
-from raydex.kernels.package import BROKEN_ZIP, RATIO_FROM, check_members
+from raydex.kernels.package import BROKEN_ZIP, check_sum, member_fault, ratio_fault
 from raydex.kernels.request import ParseRequest
 
-PARSER_VERSION = "1"
+PARSER_VERSION = "2"
 _BROKEN = (*BROKEN_ZIP, tarfile.TarError, lzma.LZMAError)
 _ENCRYPTED = 0x1
 _UTF8_NAME = 0x800
 _XZ_MEMORY = 256_000_000
 _SUFFIXES = (".gz", ".bz2", ".xz", ".gzip", ".z")
 _TAR_AT, _TAR = 257, b"ustar"
+_PIECE = 1 << 16  # bytes that a decoder takes or gives at once
+_AHEAD = 1 << 17  # packed bytes that the standard library's decoders read ahead, at most
 
 
 def parse_zip(request: ParseRequest) -> ParsedFile:
@@ -43,17 +45,20 @@ def parse_zip(request: ParseRequest) -> ParsedFile:
     except (*_BROKEN, NotImplementedError) as error:
         raise InputError(f"the archive is no readable zip: {error}", reject_class="invalid_input", place=request.path) from error
     entries = archive.infolist()
-    check_members(entries, request.limits, request.path)
+    faults = [member_fault(entry, request.limits) for entry in entries]
+    check_sum(entries, [entry for entry, fault in zip(entries, faults, strict=True) if not fault], request.limits, request.path)
     check_overlap(entries, request.path)
-    for entry in entries:
-        if not entry.filename.endswith("/") or entry.file_size:
+    for entry, fault in zip(entries, faults, strict=True):
+        if fault:
+            listing.refuse(zip_name(entry), "bomb", fault)
+        elif not entry.filename.endswith("/") or entry.file_size:
             _add_zipped(listing, archive, entry)
     return listing.finish()
 
 
 def parse_tar(request: ParseRequest) -> ParsedFile:
     """Raises InputError: invalid_input, bomb, too_deep."""
-    return _read_tar(request, io.BytesIO(request.data), "tar")
+    return _read_tar(request, None)
 
 
 def parse_compressed(request: ParseRequest) -> ParsedFile:
@@ -62,16 +67,20 @@ def parse_compressed(request: ParseRequest) -> ParsedFile:
     source = Counted(request)
     head, error = _read(source, _TAR_AT + len(_TAR))
     if head[_TAR_AT:] == _TAR:
-        return _read_tar(request, Counted(request), "tar")
+        return _read_tar(request, Counted(request))
     listing = Listing(request, "compressed")
     rest = b""
     if not error:
-        rest, error = _read(source, listing.members.room + 1)
+        rest, error = _read(source, listing.members.room + 1 - len(head))
     if error and not head:
         raise InputError(f"the content does not unpack: {error}", reject_class="invalid_input", place=request.path)
     name = request.path.rpartition("/")[2]
     shown = next((name[: -len(end)] for end in _SUFFIXES if name.lower().endswith(end) and len(name) > len(end)), name)
-    listing.add(shown, head + rest)
+    data = head + rest
+    if len(data) > listing.members.room:
+        listing.refuse(shown, "bomb", listing.members.size_fault(len(data), more=True))
+    else:
+        listing.add(shown, data)
     if error:
         listing.lose(f"the content ends after {len(head) + len(rest)} bytes: {error}")
     return listing.finish()
@@ -191,13 +200,18 @@ def _whole(name: str) -> str:
         return name.encode("utf-8", "surrogateescape").decode("cp1252", "replace")
 
 
-def _read_tar(request: ParseRequest, source: IO[bytes] | Counted, parser: str) -> ParsedFile:
-    listing = Listing(request, parser)
+def _read_tar(request: ParseRequest, packed: Counted | None) -> ParsedFile:
+    """A tar as it is, or one that is `packed`."""
+    listing = Listing(request, "tar")
+    source = packed or io.BytesIO(request.data)
     try:
         with tarfile.open(fileobj=source, mode="r|", errorlevel=0) as archive:  # type: ignore[call-overload]
             for entry in _entries(archive):
                 listing.count()
-                _add_from_tar(listing, archive, entry)
+                fault = _add_from_tar(listing, archive, entry, packed)
+                if fault and packed is not None and packed.count + entry.size > request.limits.members_bytes:
+                    listing.lose(f"members after number {len(listing.drafts)} are not read: they lie behind a member over a limit: {fault}")
+                    break
     except InputError:
         raise
     except _BROKEN as error:
@@ -224,40 +238,69 @@ def _entries(archive: tarfile.TarFile) -> Iterator[tarfile.TarInfo]:
             return
 
 
-def _add_from_tar(listing: Listing, archive: tarfile.TarFile, entry: tarfile.TarInfo) -> None:
+def _add_from_tar(listing: Listing, archive: tarfile.TarFile, entry: tarfile.TarInfo, packed: Counted | None) -> str:
+    """The limit that the member is over; empty for none."""
     name = _whole(entry.name)
     if entry.isdir():
-        return
+        return ""
     if not entry.isreg():
         kind = "link" if entry.issym() or entry.islnk() else "device"
         listing.refuse(name, "refused", f"a {kind} is not followed")
-        return
-    room = listing.members.room
-    if entry.size > room:
-        listing.refuse(name, "bomb", f"{entry.size} bytes are more than limits.member_bytes, or all members than limits.members_bytes")
-        return
+        return ""
+    data = b""
+    fault = listing.members.size_fault(entry.size)
     source = archive.extractfile(entry)
-    data = source.read(room + 1) if source is not None else b""
+    if not fault and source is not None:
+        data, fault = _unpack(source, packed)
+    if fault:
+        listing.refuse(name, "bomb", fault)
+        return fault
     if len(data) < entry.size:
         raise tarfile.ReadError("unexpected end of data")
     listing.add(name, data)
+    return ""
+
+
+def _unpack(source: IO[bytes], packed: Counted | None) -> tuple[bytes, str]:
+    """The content of a member, and why it is out of proportion to what it was packed into; what is read of such a one is given up."""
+    if packed is None:
+        return source.read(), ""
+    packed.mark()
+    out = io.BytesIO()
+    while piece := source.read(_PIECE):
+        out.write(piece)
+        fault = packed.ratio_fault()
+        if fault:
+            return b"", fault
+    return out.getvalue(), ""
 
 
 class Counted:
-    """The content of a compressed file as a stream. Raises InputError (bomb) when it expands beyond what members may hold, or out of
-    proportion."""
+    """The content of a compressed file as a stream. Raises LimitError (bomb) when it expands beyond what all members may hold."""
 
     def __init__(self, request: ParseRequest) -> None:
         self.request = request
-        raw = io.BytesIO(request.data)
+        self.raw = io.BytesIO(request.data)
         self.source: Any
         if request.data.startswith(b"\x1f\x8b"):
-            self.source = gzip.GzipFile(fileobj=raw)
+            self.source = gzip.GzipFile(fileobj=self.raw)
         elif request.data.startswith(b"BZh"):
-            self.source = bz2.BZ2File(raw)
+            self.source = bz2.BZ2File(self.raw)
         else:
-            self.source = Xz(request.data)
+            self.source = Xz(self.raw)
         self.count = 0
+        self._marked = (0, 0)
+
+    def mark(self) -> None:
+        """From here on `ratio_fault` counts."""
+        self._marked = (self.count, self.raw.tell())
+
+    def ratio_fault(self) -> str:
+        """Why what was read since the mark is out of proportion to the bytes that it was packed into; these are known up to what a decoder
+        reads ahead."""
+        count, at = self._marked
+        packed = min(len(self.request.data), self.raw.tell() - at + _AHEAD)
+        return ratio_fault(self.count - count, packed, self.request.limits)
 
     def read(self, size: int) -> bytes:
         data: bytes = self.source.read(size)
@@ -266,47 +309,51 @@ class Counted:
         if self.count > limits.members_bytes:
             message = f"the content is longer than limits.members_bytes ({limits.members_bytes})"
             raise LimitError(message, reject_class="bomb", place=self.request.path)
-        if self.count > RATIO_FROM and self.count > limits.ratio * len(self.request.data):
-            message = f"the content expands by more than limits.ratio ({limits.ratio})"
-            raise LimitError(message, reject_class="bomb", place=self.request.path)
         return data
 
 
 class Xz:
     """xz streams, one after another, with a bound on the decoder's memory."""
 
-    def __init__(self, data: bytes) -> None:
-        self.data = data
+    def __init__(self, raw: IO[bytes]) -> None:
+        self.raw = raw
+        self.rest = b""  # what stands behind the end of a stream
         self.decoder = lzma.LZMADecompressor(memlimit=_XZ_MEMORY)
-        self.fed = False
 
     def read(self, size: int) -> bytes:
         out: list[bytes] = []
-        while size > 0:
-            if self.decoder.eof:
-                self.data = self.decoder.unused_data.lstrip(b"\0")
-                if not self.data:
-                    break
-                self.decoder = lzma.LZMADecompressor(memlimit=_XZ_MEMORY)
-                self.fed = False
-            data = self.decoder.decompress(b"" if self.fed else self.data, max_length=size)
-            self.fed = True
-            if not data and not self.decoder.eof:
-                if self.decoder.needs_input:
+        while size > 0 and not (self.decoder.eof and not self._next_stream()):
+            fed = b""
+            if self.decoder.needs_input:
+                fed, self.rest = self.rest or self.raw.read(_PIECE), b""
+                if not fed:
                     raise EOFError("the stream ends too early")
-                continue
+            data = self.decoder.decompress(fed, max_length=size)
             out.append(data)
             size -= len(data)
         return b"".join(out)
 
+    def _next_stream(self) -> bool:
+        """Whether another stream follows the one that ended; zeros may stand between."""
+        self.rest = self.decoder.unused_data.lstrip(b"\0")
+        while not self.rest and (more := self.raw.read(_PIECE)):
+            self.rest = more.lstrip(b"\0")
+        if not self.rest:
+            return False
+        self.decoder = lzma.LZMADecompressor(memlimit=_XZ_MEMORY)
+        return True
+
 
 def _read(source: Counted, size: int) -> tuple[bytes, str]:
-    """`size` bytes or all there are, and what was wrong with the rest."""
+    """`size` bytes or all there are, and what was wrong with the rest. Raises LimitError (bomb) for content out of proportion."""
     out: list[bytes] = []
     try:
-        while size > 0 and (piece := source.read(min(size, 1 << 16))):
+        while size > 0 and (piece := source.read(min(size, _PIECE))):
             out.append(piece)
             size -= len(piece)
+            fault = source.ratio_fault()
+            if fault:
+                raise LimitError(fault, reject_class="bomb", place=source.request.path)
     except _BROKEN as error:
         return b"".join(out), str(error)[:200] or type(error).__name__
     return b"".join(out), ""

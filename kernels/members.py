@@ -38,6 +38,16 @@ class Members:
         limits = self.request.limits
         return max(0, min(limits.member_bytes, limits.members_bytes - self.size))
 
+    def size_fault(self, size: int, more: bool = False) -> str:
+        """The limit that the next member of so many bytes would break, with both values; empty for none. `more`: it has at least these."""
+        limits = self.request.limits
+        shown = f"{size} bytes or more" if more else f"{size} bytes"
+        if size > limits.member_bytes:
+            return f"{shown} are more than limits.member_bytes ({limits.member_bytes})"
+        if self.size + size > limits.members_bytes:
+            return f"{shown}, with {self.size} of the members before, are more than limits.members_bytes ({limits.members_bytes})"
+        return ""
+
     @property
     def is_full(self) -> bool:
         return self.count >= self.request.limits.members
@@ -52,8 +62,9 @@ class Members:
         """`step` is the member's place in the container, as a locator; it makes its id. Content and name tell the type, and where they do
         not, `media_type`; `inside`: the member is no file of its own, but a part of these bytes. Raises LimitError (bomb) above
         `limits.members`."""
-        if len(data) > self.room:
-            return self.refuse(step, name, "bomb", "more bytes than limits.member_bytes, or all members than limits.members_bytes")
+        fault = self.size_fault(len(data))
+        if fault:
+            return self.refuse(step, name, "bomb", fault)
         self.size += len(data)
         return self._take(Member(step, name, data, member_type(data, name, media_type), inside))
 

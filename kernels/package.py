@@ -145,20 +145,37 @@ def part_name(folder: str, target: str) -> str:
 
 
 def check_members(members: list[zipfile.ZipInfo], limits: Limits, place: str) -> None:
-    """What the directory of a zip claims, before any of it is unpacked. Raises InputError (bomb, encrypted)."""
+    """What the directory of a zip claims, before any of it is unpacked: no member may be over a limit. Raises InputError (bomb)."""
+    for member in members:
+        fault = member_fault(member, limits)
+        if fault:
+            raise InputError(f"member {member.filename[:100]!r}: {fault}", reject_class="bomb", place=place)
+    check_sum(members, members, limits, place)
+
+
+def check_sum(members: list[zipfile.ZipInfo], read: list[zipfile.ZipInfo], limits: Limits, place: str) -> None:
+    """How many members there are, and what those claim together that are `read`. Raises InputError (bomb)."""
     if len(members) > limits.members:
         raise InputError(f"{len(members)} members are more than limits.members ({limits.members})", reject_class="bomb", place=place)
-    total = 0
-    for member in members:
-        total += member.file_size
-        if member.file_size > limits.member_bytes:
-            message = f"member {member.filename[:100]!r} claims {member.file_size} bytes, more than limits.member_bytes"
-            raise InputError(message, reject_class="bomb", place=place)
-        if member.file_size > RATIO_FROM and member.file_size > limits.ratio * max(1, member.compress_size):
-            message = f"member {member.filename[:100]!r} expands by more than limits.ratio ({limits.ratio})"
-            raise InputError(message, reject_class="bomb", place=place)
+    total = sum(member.file_size for member in read)
     if total > limits.members_bytes:
-        raise InputError(f"the members claim {total} bytes, more than limits.members_bytes", reject_class="bomb", place=place)
+        message = f"the members claim {total} bytes, more than limits.members_bytes ({limits.members_bytes})"
+        raise InputError(message, reject_class="bomb", place=place)
+
+
+def member_fault(member: zipfile.ZipInfo, limits: Limits) -> str:
+    """The limit of one member that the directory claims it to be over, with both values; empty for none."""
+    size, packed = member.file_size, member.compress_size
+    if size > limits.member_bytes:
+        return f"{size} bytes are more than limits.member_bytes ({limits.member_bytes})"
+    return ratio_fault(size, packed, limits)
+
+
+def ratio_fault(size: int, packed: int, limits: Limits) -> str:
+    """Why `size` bytes out of `packed` are out of proportion; empty where they are not."""
+    if size <= RATIO_FROM or size <= limits.ratio * max(1, packed):
+        return ""
+    return f"{packed} bytes expand to {size}, {size // max(1, packed)} times, more than limits.ratio ({limits.ratio})"
 
 
 def parse_part(data: bytes, place: str) -> Any:

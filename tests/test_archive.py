@@ -6,8 +6,10 @@ import bz2
 import gzip
 import io
 import lzma
+import re
 import struct
 import tarfile
+import tracemalloc
 import zipfile
 from typing import Any
 
@@ -160,7 +162,7 @@ def test_lying_sizes() -> None:
     parsed = read(small)
     assert texts(parsed) == ["kept"] and reasons(parsed) == ["invalid_input"]
     huge = data[: central + 24] + struct.pack("<I", 4_000_000_000) + data[central + 28 :]
-    assert reasons(read(huge)) == ["bomb"]
+    assert reasons(read(huge)) == ["bomb"] and texts(read(huge)) == ["kept"]
 
 
 def test_bombs() -> None:
@@ -172,6 +174,60 @@ def test_bombs() -> None:
     assert reasons(read(tarred([(str(at), b"") for at in range(20)]), "a.tar", limits=Limits(members=10))) == ["bomb"]
     parsed = read(tarred([("a.txt", b"x" * 600), ("b.txt", b"x" * 600)]), "a.tar", limits=Limits(members_bytes=1_000))
     assert reasons(parsed) == ["bomb"] and len(texts(parsed)) == 1
+
+
+ZEROS = b"\0" * 20_000_000
+AROUND = [("a.txt", b"first"), ("big.bin", ZEROS), ("b.txt", b"second")]
+UNEVEN = zipped(AROUND)
+TARRED = tarred(AROUND)
+
+
+@pytest.mark.parametrize(
+    ("data", "path"),
+    [
+        (UNEVEN, "a.zip"),
+        (gzip.compress(TARRED), "a.tgz"),
+        (bz2.compress(TARRED), "a.tar.bz2"),
+        (lzma.compress(TARRED, preset=0), "a.tar.xz"),
+    ],
+)
+def test_a_member_out_of_proportion_costs_itself(data: bytes, path: str) -> None:
+    parsed = read(data, path)
+    assert texts(parsed) == ["first", "second"] and reasons(parsed) == ["bomb"]
+    (refused,) = [child for child in children(parsed) if child.rejects]
+    assert refused.path == f"{path}!/big.bin"
+    assert re.fullmatch(r"\d+ bytes expand to \d+, \d+ times, more than limits\.ratio \(100\)", refused.rejects[0].error)
+    assert parsed.document is not None and parsed.document.warnings == []
+
+
+@pytest.mark.parametrize(
+    ("pack", "path"), [(zipped, "a.zip"), (tarred, "a.tar"), (lambda members: gzip.compress(tarred(members)), "a.tgz")]
+)
+def test_a_member_too_large_costs_itself(pack: Any, path: str) -> None:
+    members = [("a.txt", b"first"), ("big.txt", b"x" * 600), ("b.txt", b"second")]
+    parsed = read(pack(members), path, limits=Limits(member_bytes=500))
+    assert texts(parsed) == ["first", "second"]
+    assert [(one.path, reject.error) for one in children(parsed) for reject in one.rejects] == [
+        (f"{path}!/big.txt", "600 bytes are more than limits.member_bytes (500)")
+    ]
+
+
+def test_what_a_stream_cannot_skip_ends_it() -> None:
+    """Members behind one that is longer than all may be are not unpacked for; the archive tells that they are lost."""
+    members = [("a.txt", b"first"), ("big.bin", ZEROS), ("b.txt", b"second")]
+    parsed = read(gzip.compress(tarred(members)), "a.tgz", limits=Limits(member_bytes=1_000, members_bytes=100_000))
+    assert texts(parsed) == ["first"] and reasons(parsed) == ["bomb"]
+    assert parsed.document is not None and parsed.document.warnings == ["truncated_archive"]
+    assert any("limits.member_bytes (1000)" in event.message for event in parsed.events)
+
+
+def test_what_is_refused_is_not_unpacked() -> None:
+    tracemalloc.start()
+    for data, path in ((UNEVEN, "a.zip"), (gzip.compress(TARRED), "a.tgz"), (lzma.compress(TARRED, preset=0), "a.tar.xz")):
+        tracemalloc.reset_peak()
+        assert reasons(read(data, path)) == ["bomb"]
+        assert tracemalloc.get_traced_memory()[1] < 45_000_000
+    tracemalloc.stop()
 
 
 def test_overlapping_members() -> None:
