@@ -212,7 +212,7 @@ class Scan:
             done = found + 1
         self._add(int(counts[-1] - counts[done]))
         if self._log is not None:
-            self._log.settle(units, ends.at, ends.at.size - 1)
+            self._log.settle(units, ends.at)
         self.at = base + int(ends.at[-1]) * width
         if self.at - self.start > self.record_bytes:
             if self._log is None:

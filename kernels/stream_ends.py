@@ -14,7 +14,7 @@ import numpy as np
 
 from raydex.ir.locator import split_lines
 from raydex.kernels.csv_dialect import CsvDialect
-from raydex.kernels.log_data import begins_event
+from raydex.kernels.log_data import BEGINNINGS, Events, line_form
 
 QUOTE, LINE_FEED, RETURN = b'"\n\r'
 _RAW_LINES = re.compile(rb"[^\r\n]*+(?:\r\n|\n|\r)|[^\r\n]++\Z")
@@ -110,30 +110,40 @@ def _read_ends(units: np.ndarray, dialect: CsvDialect, encoding: str) -> Ends:
 
 
 class LogLines:
-    """Which lines of a log begin an event: the ones that carry a time or a level do in any case, others by what stands before them."""
+    """Which lines of a log begin an event. Where one does so by its form alone, nothing that stands before it has to be read."""
 
     def __init__(self, encoding: str) -> None:
         self.encoding = encoding
-        self.timed = False
+        self._events = Events()
+        self._read = 0  # lines of this block that `_events` has seen
 
     def pick(self, units: np.ndarray, ends: np.ndarray, wanted: int) -> int | None:
         """The first of the ends, from `wanted` on, behind which an event begins. The line behind the last end is not known yet."""
-        self.settle(units, ends, wanted)
+        self._read_to(units, ends, wanted + 1)
         for at in range(wanted, ends.size - 1):
-            start, sure = begins_event(self._line(units, ends, at + 1), self.timed)
-            if sure is not None:
-                self.timed = sure
-            if start:
+            self._read = at + 2
+            if self._begins(self._line(units, ends, at + 1)):
                 return at
         return None
 
-    def settle(self, units: np.ndarray, ends: np.ndarray, wanted: int) -> None:
-        """`timed` as it is before the line behind `wanted`: as the last line that tells by itself has it."""
-        for at in range(wanted, -1, -1):
-            _, sure = begins_event(self._line(units, ends, at), self.timed)
-            if sure is not None:
-                self.timed = sure
-                return
+    def settle(self, units: np.ndarray, ends: np.ndarray) -> None:
+        """Reads the rest of a block, of which the next one is the continuation."""
+        self._read_to(units, ends, ends.size)
+        self._read = 0
+
+    def _read_to(self, units: np.ndarray, ends: np.ndarray, stop: int) -> None:
+        start = stop
+        while start > self._read:
+            start -= 1
+            line = self._line(units, ends, start)
+            if line.strip() and line_form(line)[0] in BEGINNINGS:
+                break
+        for at in range(start, stop):
+            self._begins(self._line(units, ends, at))
+        self._read = max(self._read, stop)
+
+    def _begins(self, line: str) -> bool:
+        return bool(line.strip()) and self._events.begins(line_form(line)[0], line)
 
     def _line(self, units: np.ndarray, ends: np.ndarray, at: int) -> str:
         start = int(ends[at - 1]) if at else 0

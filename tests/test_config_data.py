@@ -56,6 +56,8 @@ def log(text: str) -> list[tuple[str, dict[str, str]]]:
         ("Jan  5 10:00:00 host sshd[123]: Accepted", ("Jan  5 10:00:00", None, "sshd")),
         ('127.0.0.1 - - [10/Oct/2000:13:55:36 -0700] "GET / HTTP/1.0" 200', ("10/Oct/2000:13:55:36 -0700", None, None)),
         ('level=warn msg="x"', (None, "WARNING", None)),
+        ('{"msg": "x", "time": "2024-01-01T10:00:00Z", "level": "warn", "logger": "a.b"}', ("2024-01-01T10:00:00Z", "WARNING", "a.b")),
+        ('{"ts":1700000000.5,"level":30,"msg":"x"}', ("1700000000.5", None, None)),
     ],
 )
 def test_log_entries(line: str, about: tuple[str | None, ...]) -> None:
@@ -68,6 +70,25 @@ def test_stack_traces_belong_to_their_entry() -> None:
     trace = 'Traceback (most recent call last):\n  File "a.py", line 1, in f\nValueError: x'
     first = f"2024-01-01 10:00:00 [ERROR] serviceA - message\n{trace}"
     assert [text for text, _ in log(f"{first}\n2024-01-01 10:00:01 INFO b - next\n")] == [first, "2024-01-01 10:00:01 INFO b - next"]
+
+
+def test_records_of_every_form_begin_an_entry() -> None:
+    trace = 'Traceback (most recent call last):\n  File "a.py", line 1, in f\nqueue.Empty: x'
+    chained = f"{trace}\n\nDuring handling of the above exception, another exception occurred:\n\n{trace}"
+    entries = [
+        '127.0.0.1 - - [10/Oct/2000:13:55:36 -0700] "GET / HTTP/1.0" 200 1',
+        chained,
+        trace,
+        '{"level": "error", "msg": "x"}',
+        "words of no form",
+        "[    0.000000] Linux version 6",
+        f"2024-01-01 10:00:00 [ERROR] serviceA - message\n{trace}\nwords below it",
+        '{"level": "error",\n  "msg": "x"}',
+        "level=info msg=x",
+        "ERROR x",
+        "I0102 15:04:05.000000  1234 file.go:12] x\nwords",
+    ]
+    assert [text for text, _ in log("\n".join(entries) + "\n")] == entries
 
 
 @given(TEXTS, st.sampled_from(["application/toml", "text/x-ini", "text/x-log"]))

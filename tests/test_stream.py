@@ -200,6 +200,10 @@ LOG_LINE = st.sampled_from(
         "2026-01-01 10:00:00 INFO app: started",
         "  at com.example.Main(Main.java:1)",
         "Traceback (most recent call last):",
+        "During handling of the above exception, another exception occurred:",
+        "queue.Empty: é",
+        '{"level": "info", "msg": "é"}',
+        '127.0.0.1 - - [10/Oct/2000:13:55:36 -0700] "GET /" 200 1',
         "ERROR something broke",
         "plain words",
         "",
@@ -209,7 +213,7 @@ LOG_LINE = st.sampled_from(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=400, deadline=None)
 @given(st.lists(LOG_LINE, min_size=1, max_size=60), st.sampled_from(["\n", "\r\n"]))
 def test_events_of_a_log_are_those_of_the_whole(lines: list[str], end: str) -> None:
     text = end.join(lines)
