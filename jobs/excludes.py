@@ -11,6 +11,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from raydex.kernels.system_files import APPLE_DOUBLE, SYSTEM_FOLDERS, SYSTEM_NAMES
+
 # version control, package and build caches, environments: no content that anyone wrote
 DEFAULT_EXCLUDES = (
     ".git",
@@ -37,9 +39,9 @@ DEFAULT_EXCLUDES = (
     ".gradle/",
     ".terraform/",
     ".idea/",
-    ".DS_Store",
-    "Thumbs.db",
-    "desktop.ini",
+    *(f"{name}/" for name in SYSTEM_FOLDERS),
+    *SYSTEM_NAMES,
+    f"{APPLE_DOUBLE}*",
     "*.sw[op]",
     "*~",
 )

@@ -7,7 +7,7 @@ files as data files are, and the parser that took them tells. The invariant: eve
 from __future__ import annotations
 
 from raydex.ir.errors import ConfigError
-from raydex.kernels.parse import IMAGE_TYPES
+from raydex.kernels.parse import IMAGE_TYPES, PLAIN_TYPES
 
 TICKET, PAGE = "application/json; kind=ticket", "application/json; kind=page"
 _OF_PARSER = {"jira": TICKET, "confluence": PAGE}
@@ -22,7 +22,7 @@ _DECKS = "application/vnd.openxmlformats-officedocument.presentationml.presentat
 
 _CODE = ("text/x-python", "text/x-typescript", "text/x-tsx")
 _NAMED: dict[str, tuple[str, ...]] = {
-    "page": ("text/html", "text/markdown", "text/plain", "application/pdf", PAGE, *_WORDS),
+    "page": ("text/html", "text/markdown", *PLAIN_TYPES, "application/pdf", PAGE, *_WORDS),
     "office": (*_WORDS, *_SHEETS, *_DECKS),
     "sheet": _SHEETS,
     "deck": _DECKS,

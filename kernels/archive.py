@@ -25,6 +25,7 @@ from raydex.kernels.drafts import Draft, finish
 from raydex.kernels.members import Members
 from raydex.kernels.package import BROKEN_ZIP, check_sum, member_fault, ratio_fault
 from raydex.kernels.request import ParseRequest
+from raydex.kernels.system_files import is_system_file
 
 PARSER_VERSION = "2"
 _BROKEN = (*BROKEN_ZIP, tarfile.TarError, lzma.LZMAError)
@@ -98,6 +99,7 @@ class Listing:
         self.names: Counter[str] = Counter()
         self.places: set[str] = set()
         self.entries = 0
+        self.left_out = 0
         self.warnings: list[str] = []
         self.events: list[tuple[str, str]] = []
 
@@ -107,6 +109,12 @@ class Listing:
         if self.entries > self.request.limits.members:
             message = f"more entries than limits.members ({self.request.limits.members})"
             raise LimitError(message, reject_class="bomb", place=self.request.path)
+
+    def leaves_out(self, name: str) -> bool:
+        """Whether a member is none of the user's files; it is counted."""
+        found = is_system_file(name)
+        self.left_out += found
+        return found
 
     def add(self, name: str, data: bytes) -> None:
         """A member with its content."""
@@ -148,6 +156,9 @@ class Listing:
         parsed.members = self.members.kept
         for name, message in self.events:
             parsed.add_event("parse", "error", name, message)
+        if self.left_out:
+            message = f"{self.left_out} members are files of an operating system (__MACOSX/, ._*, .DS_Store, Thumbs.db, desktop.ini)"
+            parsed.add_event("parse", "ok", "system_files_left_out", message)
         return parsed
 
 
@@ -163,6 +174,8 @@ def check_overlap(entries: list[zipfile.ZipInfo], place: str) -> None:
 
 def _add_zipped(listing: Listing, archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> None:
     name = zip_name(entry)
+    if listing.leaves_out(name):
+        return
     if stat.S_ISLNK(entry.external_attr >> 16):
         listing.refuse(name, "refused", "a symbolic link is not followed")
         return
@@ -241,7 +254,7 @@ def _entries(archive: tarfile.TarFile) -> Iterator[tarfile.TarInfo]:
 def _add_from_tar(listing: Listing, archive: tarfile.TarFile, entry: tarfile.TarInfo, packed: Counted | None) -> str:
     """The limit that the member is over; empty for none."""
     name = _whole(entry.name)
-    if entry.isdir():
+    if entry.isdir() or listing.leaves_out(name):
         return ""
     if not entry.isreg():
         kind = "link" if entry.issym() or entry.islnk() else "device"

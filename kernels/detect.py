@@ -85,6 +85,8 @@ _HTML_TAG = re.compile(
 )
 _XML_ROOT = re.compile(r"<(?:!DOCTYPE\s+)?([A-Za-z_][\w.-]*:)?([A-Za-z_][\w.-]*)")
 _MAIL_FIELD = re.compile(r"(?:From|To|Subject|Date|Received|Return-Path|Message-ID|MIME-Version|Delivered-To|X-[\w-]+): ?\S", re.IGNORECASE)
+_ROTATED = re.compile(r"[^.]\.log[._-](?:\d[\d._t-]{0,30}|old|prev|bak)\Z")
+_ARMOUR = "-----BEGIN PGP "
 _SHEBANG = re.compile(r"#!\s*(\S+)(?:[ \t]+(?:-\S+[ \t]+)*([^\s=]+))?")
 # extensions whose content may well begin with a tag
 _MARKUP = frozenset(("text/plain", "text/html", "application/xml", "application/pdf", UNKNOWN, ""))
@@ -109,7 +111,8 @@ def _by_name(path: str) -> str:
     if name in FILE_NAMES:
         return FILE_NAMES[name]
     stem, dot, extension = name.rpartition(".")
-    return EXTENSIONS.get(extension, "") if dot and stem else ""
+    found = EXTENSIONS.get(extension, "") if dot and stem else ""
+    return found or (EXTENSIONS["log"] if _ROTATED.search(name) else "")
 
 
 def _extension(path: str) -> str:
@@ -237,6 +240,8 @@ def _by_text(text: str, by_name: str) -> str:
         markup = _markup_type(text, start, by_name)
         if markup:
             return markup
+    if by_name == "text/asciidoc" and text.startswith(_ARMOUR):  # both have .asc
+        return EXTENSIONS["pgp"]
     if by_name and by_name != "application/pdf":
         return by_name
     script = _SHEBANG.match(text)

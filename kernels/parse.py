@@ -14,11 +14,13 @@ from raydex.ir.parsed import ParsedFile
 from raydex.kernels.request import ParseRequest
 
 IMAGE_TYPES = ("image/png", "image/jpeg", "image/gif", "image/webp", "image/bmp", "image/tiff", "image/avif")
+# markup that reads well as it stands is read as plain text
+PLAIN_TYPES = ("text/plain", "text/x-rst", "text/asciidoc", "text/x-org", "text/calendar")
 # media type → (module, function): modules are imported on first use, so that a worker loads only what it parses
 PARSERS: dict[str, tuple[str, str]] = {
     "text/html": ("raydex.kernels.html", "parse_html"),
     "text/markdown": ("raydex.kernels.markdown", "parse_markdown"),
-    "text/plain": ("raydex.kernels.text", "parse_text"),
+    **dict.fromkeys(PLAIN_TYPES, ("raydex.kernels.text", "parse_text")),
     "application/vnd.openxmlformats-officedocument.wordprocessingml.document": ("raydex.kernels.docx", "parse_docx"),
     "application/vnd.oasis.opendocument.text": ("raydex.kernels.odt", "parse_odt"),
     "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": ("raydex.kernels.xlsx", "parse_xlsx"),
@@ -51,7 +53,7 @@ PARSERS: dict[str, tuple[str, str]] = {
     "text/x-tsx": ("raydex.kernels.typescript", "parse_typescript"),
 }
 
-PARSER_VERSION = "5"
+PARSER_VERSION = "6"
 # an empty file of these is a whole module: the `__init__.py` of a package
 EMPTY_MODULES = frozenset({"text/x-python", "text/x-typescript", "text/x-tsx"})
 

@@ -136,6 +136,22 @@ def test_links_and_devices_are_refused() -> None:
     assert reasons(parsed) == ["refused"] and texts(parsed) == ["kept"]
 
 
+def test_files_of_an_operating_system_are_left_out_and_counted() -> None:
+    junk = ["__MACOSX/a/._page.md", "__MACOSX\\x.txt", "a/.DS_Store", "Thumbs.db", "b\\desktop.ini", "._a.txt"]
+    files = [*((name, b"\0\5\x16\7" * 9) for name in junk), ("a/page.md", b"kept"), ("my__MACOSX/.DS_Store.txt", b"kept too")]
+    for data, path in ((zipped(files), "a.zip"), (tarred(files), "a.tar")):
+        parsed = read(data, path)
+        assert texts(parsed) == ["kept", "kept too"] and reasons(parsed) == []
+        assert [(event.status, event.name, event.message[:9]) for event in parsed.events] == [("ok", "system_files_left_out", "6 members")]
+    assert [event.name for event in read(zipped(PAIR)).events] == []
+
+
+def test_rotated_logs_are_logs() -> None:
+    line = b"2024-01-01 10:00:00 INFO a - x\n"
+    assert [child.media_type for child in children(read(gzip.compress(line), "app.log.1.gz"))] == ["text/x-log"]
+    assert [child.media_type for child in children(read(gzip.compress(line), "app.log.gz"))] == ["text/x-log"]
+
+
 def test_an_undeclared_utf8_name() -> None:
     data = zipped([("größe.txt", b"x")])
     flag = struct.pack("<H", 0x800)

@@ -106,6 +106,19 @@ CASES = [
     (b"x" * 257 + b"ustar is a format\n", "notes.txt", "text/plain"),
     (b"a,\r\nb", "a.pyc", "text/plain"),
     (b"ID3 and OggS", "notes.txt", "text/plain"),
+    *(
+        (b"2024-01-01 10:00:00 x\n", f"app.log{end}", "text/x-log")
+        for end in (".1", ".12", ".2024-01-01", "-20240101", ".old", "_2024.01.01")
+    ),
+    (b"2024-01-01 10:00:00 x\n", "APP.LOG.1", "text/x-log"),
+    (b"words", "dialog.1", "text/plain"),
+    (b"words", "app.log.words", "text/plain"),
+    (bytes(range(256)) * 8, "app.log.1", "application/octet-stream"),
+    (b"Title\n=====\n", "guide.rst", "text/x-rst"),
+    (b"= Title\n", "guide.adoc", "text/asciidoc"),
+    (b"= Title\n", "guide.asc", "text/asciidoc"),
+    (b"-----BEGIN PGP SIGNATURE-----\n", "guide.asc", "application/pgp-keys"),
+    (b"BEGIN:VCALENDAR\r\n", "plan.ics", "text/calendar"),
     (b"", "empty.md", "text/markdown"),
     (b"", "empty", "text/plain"),
 ]

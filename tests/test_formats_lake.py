@@ -24,7 +24,7 @@ from raydex.jobs.show import show
 from raydex.jobs.source_types import SOURCE_TYPES, source_types
 from raydex.jobs.status import lake_status
 from raydex.jobs.verify import verify
-from raydex.kernels.parse import IMAGE_TYPES, PARSERS
+from raydex.kernels.parse import IMAGE_TYPES, PARSERS, PLAIN_TYPES
 
 PAGE = (
     "From: Ann <ann@x.org>\nTo: boss@x.org\nSubject: Weekly\nContent-Type: text/html; charset=utf-8\n"
@@ -53,6 +53,7 @@ UNSEEN = {
     "application/vnd.ms-excel",
     "text/x-tsx",
     *IMAGE_TYPES,
+    *PLAIN_TYPES[1:],
     "image/svg+xml",
 }
 

@@ -13,12 +13,12 @@ from golden_files import Sample, samples
 from raydex.ir.parsed import ParsedFile, to_plain
 from raydex.kernels.detect import detect_media_type
 from raydex.kernels.limits import Limits
-from raydex.kernels.parse import PARSERS, parse
+from raydex.kernels.parse import PARSERS, PLAIN_TYPES, parse
 from raydex.kernels.request import ParseRequest
 
 SAMPLES = {sample.name: sample for sample in samples()}
 OTHERS = {"text/html", "text/markdown"}  # test_html and test_markdown have theirs
-ALIKE = {"text/x-tsx": "text/x-typescript", "application/x-tar": "application/gzip"}
+ALIKE = {"text/x-tsx": "text/x-typescript", "application/x-tar": "application/gzip", **dict.fromkeys(PLAIN_TYPES, "text/plain")}
 
 
 def read(sample: Sample) -> ParsedFile:

@@ -273,6 +273,15 @@ def test_defaults_gitignore_and_lines_of_the_user(tmp_path: Path) -> None:
     assert paths_of(source, ListRules(include=("*.py", "sub/"))) == ["a.py", "sub/.gitignore", "sub/c.md"]
 
 
+def test_files_of_an_operating_system_are_left_out(tmp_path: Path) -> None:
+    junk = ("__MACOSX/a.md", "sub/.DS_Store", "sub/Thumbs.db", "sub/desktop.ini", "sub/Desktop.ini", "sub/._c.md")
+    write(tmp_path, *junk, "sub/c.md", "sub/__MACOSX.md")
+    excluded: Counter[str] = Counter()
+    assert paths_of(open_source(str(tmp_path)), ListRules(), excluded) == ["sub/__MACOSX.md", "sub/c.md"]
+    assert excluded == {"default": len(junk)}
+    assert "sub/Thumbs.db" in paths_of(open_source(str(tmp_path)), ListRules(exclude=("!Thumbs.db",)))
+
+
 def test_caches_environments_and_lakes_are_known_by_what_they_hold(tmp_path: Path) -> None:
     write(tmp_path, "env/pyvenv.cfg", "env/lib/x.py", "warm/CACHEDIR.TAG", "warm/blob", "out/lake.json", "out/tables/blocks/part.parquet")
     write(tmp_path, "conf/lake.json", "CACHEDIR.TAG", "venv/__init__.py")

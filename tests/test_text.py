@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 
 import pytest
-from document_files import kinds, parse_plain, sources
+from document_files import kinds, parse_bytes, parse_plain, sources
 from hypothesis import given
 from hypothesis import strategies as st
 
+from raydex.kernels.detect import detect_media_type
 from raydex.kernels.limits import Limits
 
 
@@ -78,3 +79,11 @@ def test_bidirectional_controls_are_kept_and_said() -> None:
     parsed = parse_plain("user\u202e\u2066 // admin")
     assert parsed.document is not None and parsed.document.warnings == ["bidi_controls"]
     assert parsed.blocks[0].text == "user\u202e\u2066 // admin"
+
+
+@pytest.mark.parametrize("name", ["guide.rst", "guide.adoc", "guide.org", "plan.ics"])
+def test_markup_without_a_parser_of_its_own_is_read_as_text(name: str) -> None:
+    data = b"Title\n=====\n\nWords.\n"
+    parsed = parse_bytes(data, detect_media_type(data, name), name)
+    assert parsed.document is not None and parsed.document.parser == "text"
+    assert [block.text for block in parsed.blocks][-1] == "Words."
