@@ -22,7 +22,7 @@ PENDING = "pending"  # the mark of captions that a later pass makes
 CHUNK_STAGE_VERSION = "1"  # of what the stage does around the kernel
 EMBED_VERSION = "1"
 PROJECT_VERSION = "3"
-OCR_VERSION = "1"
+OCR_VERSION = "2"
 CAPTION_VERSION = "1"
 STAGES = ("parse", "observe", "caption", "chunk", "embed")
 

@@ -16,9 +16,11 @@ from raydex.kernels.ocr import Box, OcrLine
 from raydex.kernels.pdf_text import Vocabulary, join_lines
 from raydex.kernels.tables import Rows, make_cell
 
-HEADING_CHARS = 80
+HEADING_CHARS = 80  # of one that is told by its looks alone
+HEADING_TEXT, HEADING_ROWS = 200, 4  # of one that a layout engine tells
 TALL = 1.25
 LOOSEST = 1.5  # gap between the lines of one paragraph, in heights
+LOOSE = 0.6  # gap, in heights, from which rows need a sign that they belong together
 CELL_GAP = 0.8  # of a line's height
 _MARKER = re.compile(r"(?:[•●○▪■□◦‣⁃·∙]\s*|[-–—*]\s+|\(?(?P<number>\d{1,3}|[a-z])(?:\)|\.(?<!^[a-z]\.))(?:\s+|(?=[A-Z])))(?=\S)")
 _SENTENCE_END = (".", "!", "?", ":", ";", "。", "！", "？", "：", "；")
@@ -121,6 +123,49 @@ def blocks_of(lines: Sequence[OcrLine], body: float, vocabulary: Vocabulary) -> 
     return out
 
 
+def title_blocks(rows: list[Row], body: float, width: float, vocabulary: Vocabulary) -> list[TextBlock]:
+    """Rows that a layout engine takes for one heading: one, or several, or text after all. `width` is the page's."""
+    if _are_entries(rows, width):
+        kind = "heading" if median(_height(row) for row in rows) >= TALL * body else "paragraph"
+        return [TextBlock(kind, bounds([line.box for line in row]), row, row_text(row)) for row in rows]
+    parts = [[rows[0]]]
+    for row in rows[1:]:
+        if _belong(parts[-1][-1], row):
+            parts[-1].append(row)
+        else:
+            parts.append([row])
+    out: list[TextBlock] = []
+    for part in parts:
+        lines = [line for row in part for line in row]
+        text = join([row_text(row) for row in part], vocabulary)
+        tall = all(_height(row) >= TALL * body for row in part)
+        if (tall or len(parts) == 1) and _may_head(part, text, tall):
+            out.append(TextBlock("heading", bounds([line.box for line in lines]), lines, text))
+        else:
+            out += blocks_of(lines, body, vocabulary)
+    return out
+
+
+def _belong(upper: Row, lower: Row) -> bool:
+    """Whether two rows may be of one heading: set closely, and of like height."""
+    low, high = sorted((_height(upper), _height(lower)))
+    return _gap(upper, lower) <= LOOSE * high and high <= 1.4 * low
+
+
+def _are_entries(rows: list[Row], width: float) -> bool:
+    """Three rows or more that each begin anew at one left edge, with room left in the half of the page that they take."""
+    lefts = [row[0].box[0] for row in rows]
+    texts = [row_text(row) for row in rows]
+    flush = max(lefts) - min(lefts) <= 0.5 * _height(rows[0])
+    anew = all(not text[:1].islower() and any(char.islower() for char in text) for text in texts)
+    return len(rows) > 2 and flush and anew and max(row[-1].box[2] for row in rows) - min(lefts) < 0.5 * width
+
+
+def _may_head(rows: list[Row], text: str, tall: bool) -> bool:
+    sentence = len(rows) > 1 and text.endswith((".", "。"))
+    return len(text) <= HEADING_TEXT and len(rows) <= HEADING_ROWS and (tall or not sentence)
+
+
 def _text_end(rows: list[Row], at: int) -> int:
     end = at + 1
     while end < len(rows) and not (len(rows[end]) > 2 and _table_end(rows, end) > end):
@@ -209,7 +254,7 @@ def _is_value(text: str) -> bool:
 
 def _text_blocks(rows: list[Row], body: float, shouting: bool, vocabulary: Vocabulary) -> list[TextBlock]:
     typical = median([max(0.0, _gap(one, other)) for one, other in pairwise(rows)] or [0.0])
-    typical = min(typical, LOOSEST * body)
+    typical = 0.0 if _stand_alone(rows, typical) else min(typical, LOOSEST * body)
     rights = [row[-1].box[2] for row in rows]
     groups: list[list[Row]] = []
     for at, row in enumerate(rows):
@@ -218,6 +263,13 @@ def _text_blocks(rows: list[Row], body: float, shouting: bool, vocabulary: Vocab
         else:
             groups.append([row])
     return _nested([_text_block(group, body, shouting, vocabulary) for group in groups], body)
+
+
+def _stand_alone(rows: list[Row], typical: float) -> bool:
+    """Whether rows are set far apart though none goes on with a small letter where one could: entries, no lines of loosely set text."""
+    texts = [row_text(row) for row in rows]
+    cased = all(any(char.islower() for char in text) for text in texts)
+    return len(rows) > 2 and cased and typical > LOOSE * _height(rows[0]) and not any(text[:1].islower() for text in texts)
 
 
 def _breaks(group: list[Row], row: Row, typical: float, right: float, body: float, shouting: bool) -> bool:

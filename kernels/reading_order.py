@@ -13,14 +13,27 @@ from dataclasses import dataclass, field, replace
 
 from raydex.kernels.layout import Region
 from raydex.kernels.ocr import Box, OcrLine, OcrPage
-from raydex.kernels.page_text import TextBlock, blocks_of, body_height, bounds, is_vertical, join, rows_of, table_block
+from raydex.kernels.page_text import (
+    TextBlock,
+    blocks_of,
+    body_height,
+    bounds,
+    is_vertical,
+    join,
+    row_text,
+    rows_of,
+    table_block,
+    title_blocks,
+)
 from raydex.kernels.pdf_text import Vocabulary
+from raydex.kernels.text_columns import are_columns, runs_on
 
 EDGE = 0.06  # of the page's height
 FIGURE_TEXT = 0.15  # of a figure's area
 MAX_DEPTH = 6
 MAX_GUTTERS = 48
 SAME_LEVEL = 0.8
+SURE_TABLE = 0.8  # score of a table that only lines which certainly run on belie
 INSET = 0.22  # of a line's height: engines draw its box wider than the letters
 _PAGE_NUMBER = re.compile(
     r"(?:page|seite|pagina|página|p\.)?\s*\d{1,4}(?:\s*(?:of|von|de|/)\s*\d{1,4})?|[-–—]\s*\d{1,4}\s*[-–—]", re.IGNORECASE
@@ -42,21 +55,24 @@ def order_page(page: OcrPage, regions: Sequence[Region] = ()) -> PageText:
     lines = page.lines
     vocabulary = Vocabulary(line.text for line in lines)
     body = body_height(lines)
-    kept = _credible(regions, lines, page)
+    columns = _columns(lines, body)
+    kept = _credible(_within_columns(regions, columns), lines, page)
     owned, free = _assign(lines, kept)
     out = PageText()
     items: list[list[TextBlock]] = []
     for region, inside in zip(kept, owned, strict=True):
-        blocks = _region_blocks(region, inside, body, vocabulary)
+        blocks = _region_blocks(region, inside, body, page.width, vocabulary)
         if region.kind in ("header", "footer"):
             out.furniture += blocks
         elif blocks:
             items.append(blocks)
     numbers = [line for line in free if _is_page_number(line, page)]
     out.furniture += [TextBlock("paragraph", line.box, [line], line.text, _edge(line, page)) for line in numbers]
-    for group in _columns([line for line in free if line not in numbers], body):
-        for part in _parts(group, kept):
-            items += [[block] for block in blocks_of(part, body, vocabulary)]
+    left = {id(line) for line in free} - {id(line) for line in numbers}
+    for column in columns:
+        for group in _columns([line for line in column if id(line) in left], body):
+            for part in _parts(group, kept):
+                items += [[block] for block in blocks_of(part, body, vocabulary)]
     boxes = [bounds([block.box for block in item]) for item in items]
     for group_at in cut(boxes, lambda left, right: True, 0.5 * body):
         for at in _across(group_at, boxes):
@@ -169,26 +185,35 @@ def _across(group: list[int], boxes: Sequence[Box]) -> list[int]:
     return [int(item.text) for row in rows for item in row]
 
 
-def _columns(lines: list[OcrLine], body: float) -> list[list[OcrLine]]:
+def _columns(lines: Sequence[OcrLine], body: float) -> list[list[OcrLine]]:
+    """Columns and what stands between them; lines set upright are left to themselves, at the end."""
     flat = [line for line in lines if not is_vertical(line)]
-    boxes = [line.box for line in flat]
 
-    def set_like_text(left: list[int], right: list[int]) -> bool:
-        sides = [[flat[at] for at in left], [flat[at] for at in right]]
-        apart = sum(len(rows_of(side)) for side in sides)
-        aligned = apart - len(rows_of(sides[0] + sides[1]))
-        least = 25 if 3 * aligned > apart else 15
-        for side in (left, right):
-            rows = rows_of([flat[at] for at in side])
-            extent = max(boxes[at][2] for at in side) - min(boxes[at][0] for at in side)
-            if len(rows) < 3 or len(side) > 1.4 * len(rows) or sum(len(flat[at].text) for at in side) < least * len(rows):
-                return False
-            if sum(boxes[at][2] - boxes[at][0] for at in side) < 0.45 * len(rows) * extent:
-                return False
-        return True
+    def accept(left: list[int], right: list[int]) -> bool:
+        return are_columns([flat[at] for at in left], [flat[at] for at in right])
 
-    out = [[flat[at] for at in group] for group in cut(boxes, set_like_text, 0.5 * body)]
+    out = [[flat[at] for at in group] for group in cut([line.box for line in flat], accept, 0.5 * body)]
     return out + [[line] for line in lines if is_vertical(line)]
+
+
+def _within_columns(regions: Sequence[Region], columns: list[list[OcrLine]]) -> list[Region]:
+    """Regions without those that take lines of two columns side by side for one text, heading or table."""
+    groups = [(bounds([line.box for line in column]), column) for column in columns if not is_vertical(column[0])]
+    out = []
+    for region in regions:
+        if region.kind in ("text", "title", "table") and len(groups) > 1:
+            held = [(box, column) for box, column in groups if any(_lies_in(line, region) for line in column)]
+            if region.kind == "table" and region.score >= SURE_TABLE:
+                held = [(box, column) for box, column in held if runs_on(column)]
+            if any(_side_by_side(one, other) for at, (one, _) in enumerate(held) for other, _ in held[at + 1 :]):
+                continue
+        out.append(region)
+    return out
+
+
+def _side_by_side(one: Box, other: Box) -> bool:
+    apart = one[2] <= other[0] or other[2] <= one[0]
+    return apart and min(one[3], other[3]) > max(one[1], other[1])
 
 
 def _parts(lines: list[OcrLine], regions: Sequence[Region]) -> list[list[OcrLine]]:
@@ -238,9 +263,7 @@ def _assign(lines: Sequence[OcrLine], regions: list[Region]) -> tuple[list[list[
     owned: list[list[OcrLine]] = [[] for _ in regions]
     free: list[OcrLine] = []
     for line in lines:
-        core = _core(line.box)
-        least = 0.5 * max(_area(core), 1e-9)
-        fits = [(_area(region.box), at) for at, region in enumerate(regions) if _overlap(core, region.box) > least]
+        fits = [(_area(region.box), at) for at, region in enumerate(regions) if _lies_in(line, region)]
         if fits:
             owned[min(fits)[1]].append(line)
         else:
@@ -248,7 +271,12 @@ def _assign(lines: Sequence[OcrLine], regions: list[Region]) -> tuple[list[list[
     return owned, free
 
 
-def _region_blocks(region: Region, lines: list[OcrLine], body: float, vocabulary: Vocabulary) -> list[TextBlock]:
+def _lies_in(line: OcrLine, region: Region) -> bool:
+    core = _core(line.box)
+    return _overlap(core, region.box) > 0.5 * max(_area(core), 1e-9)
+
+
+def _region_blocks(region: Region, lines: list[OcrLine], body: float, width: float, vocabulary: Vocabulary) -> list[TextBlock]:
     inside = blocks_of(lines, body, vocabulary) if lines else []
     if region.kind == "figure" and not any(block.kind == "table" for block in inside):
         for block in inside:
@@ -261,11 +289,10 @@ def _region_blocks(region: Region, lines: list[OcrLine], body: float, vocabulary
         return [table_block(rows)]
     if region.kind in ("text", "table", "figure"):
         return inside
-    text = join([" ".join(line.text for line in row) for row in rows], vocabulary)
-    if region.kind == "title" and len(text) <= 200 and len(rows) <= 4:
-        return [TextBlock("heading", bounds([line.box for line in lines]), lines, text)]
-    role = "" if region.kind == "title" else region.kind
-    return [TextBlock("paragraph", bounds([line.box for line in lines]), lines, text, role)]
+    if region.kind == "title":
+        return title_blocks(rows, body, width, vocabulary)
+    text = join([row_text(row) for row in rows], vocabulary)
+    return [TextBlock("paragraph", bounds([line.box for line in lines]), lines, text, region.kind)]
 
 
 def _attach_captions(blocks: list[TextBlock], body: float) -> None:

@@ -44,6 +44,43 @@ def test_two_columns_below_a_title() -> None:
     assert blocks[2].text.startswith("right0 ") and "right4" in blocks[2].text
 
 
+NARROW = (
+    ("The harbour was quiet", "in the early morning", "when the first boats", "came back. Their crew", "had worked all night."),
+    ("Engines of this class", "are inspected after", "every second voyage", "by a mechanic who", "signs each sheet."),
+    ("Buyers waited on the", "quay with lamps and", "small notebooks. The", "price of each box was", "called out once."),
+)
+
+
+def narrow(count: int) -> list[OcrLine]:
+    title = line("News of the harbours and of their engines", 60, 40, 30)
+    return [
+        title,
+        *(line(text, 60 + 260 * at, 100 + 20 * row) for row in range(5) for at, text in enumerate(one[row] for one in NARROW[:count])),
+    ]
+
+
+def test_narrow_columns_on_the_same_heights_are_no_table() -> None:
+    wrong = [Region("text", (90, 95, 560, 205), 0.9), Region("text", (50, 95, 240, 205), 0.8), Region("table", (50, 95, 780, 205), 0.95)]
+    for count in (2, 3):
+        for regions in ([], wrong[:1], wrong[:2], wrong[2:]):
+            assert shown(order_page(page(*narrow(count)), regions).blocks) == [
+                ("heading", "News of the harbours and of their engines"),
+                *(("paragraph", " ".join(texts)) for texts in NARROW[:count]),
+            ], (count, regions)
+
+
+def test_a_table_of_sentences_is_one_where_the_layout_engine_is_sure() -> None:
+    cells = [(f"Pump number {at} was checked last week", f"Valve number {at} has been replaced now") for at in range(5)]
+    lines = [line(text, x, 100 + 22 * row) for row, pair in enumerate(cells) for text, x in zip(pair, (60, 520), strict=True)]
+    for score, kinds in ((0.9, ["table"]), (0.6, ["paragraph", "paragraph"])):
+        blocks = order_page(page(*lines), [Region("table", (50, 95, 900, 220), score)]).blocks
+        assert [block.kind for block in blocks] == kinds
+    entries = [
+        line(text, x, 100 + 22 * row) for row in range(5) for text, x in (("oil filter for pumps", 60), ("made of steel by us", 400))
+    ]
+    assert [block.kind for block in order_page(page(*entries), [Region("table", (50, 95, 900, 220), 0.6)]).blocks] == ["table"]
+
+
 def test_bands_of_columns_are_read_one_after_the_other() -> None:
     across = "Here a line runs over the whole width of the page and parts what is above from what is below, wholly."
     lines = [
@@ -112,6 +149,42 @@ def test_headings_without_a_layout_engine() -> None:
     assert [block.kind for block in blocks] == ["heading", "paragraph", "heading"]
     shouting = [line(f"EVERYTHING IS IN CAPITALS {word}", 60, 100 + 20 * at) for at, word in enumerate(("HERE", "AND", "THERE"))]
     assert {block.kind for block in order_page(page(*shouting)).blocks} == {"paragraph"}
+
+
+ENTRIES = ("Valve station north", "Pump house two", "Tank farm east")
+
+
+def test_lines_that_are_no_one_heading() -> None:
+    body = [line("Text of the page that is set below, in lines that go on.", 60, 400 + 20 * at) for at in range(4)]
+
+    def headed(*lines: OcrLine) -> list[tuple[str, str]]:
+        blocks = order_page(page(*lines, *body), [Region("title", (50, 90, 600, 300), 0.9)]).blocks
+        return [item for item in shown(blocks) if not item[1].startswith("Text of")]
+
+    apart = [line(text, 60, 100 + 50 * at) for at, text in enumerate(ENTRIES)]
+    assert headed(*apart) == [("paragraph", text) for text in ENTRIES]
+    close = [line(text, 60, 100 + 24 * at, 20) for at, text in enumerate(ENTRIES)]
+    assert headed(*close) == [("heading", text) for text in ENTRIES]
+    assert headed(line("Large", 60, 100, 40), line("Set smaller below it", 60, 145, 24)) == [
+        ("heading", "Large"),
+        ("heading", "Set smaller below it"),
+    ]
+    assert headed(line("This is a sentence which is taken", 60, 100), line("for a heading.", 60, 120)) == [
+        ("paragraph", "This is a sentence which is taken for a heading.")
+    ]
+    assert headed(line("A heading that goes on in", 60, 100, 22), line("a second line", 60, 124, 22)) == [
+        ("heading", "A heading that goes on in a second line")
+    ]
+    assert headed(*(line(text, 300 - 4 * len(text), 100 + 24 * at, 20) for at, text in enumerate(ENTRIES))) == [
+        ("heading", " ".join(ENTRIES))
+    ]
+
+
+def test_entries_set_apart_stand_alone_and_loose_text_does_not() -> None:
+    blocks = order_page(page(*(line(text, 60, 100 + 34 * at) for at, text in enumerate(ENTRIES)))).blocks
+    assert shown(blocks) == [("paragraph", text) for text in ENTRIES]
+    loose = order_page(page(*(line(text, 60, 100 + 34 * at) for at, text in enumerate(NARROW[0])))).blocks
+    assert shown(loose) == [("paragraph", " ".join(NARROW[0]))]
 
 
 def test_heading_levels_go_by_height_over_all_pages() -> None:
