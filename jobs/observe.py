@@ -219,7 +219,8 @@ class Observer:
         pages = self._in_halves(self.engine().read, [task.pixels for task in group])
         whole = [at for at, task in enumerate(group) if not task.asset and pages[at] is not None and pages[at].lines]
         layout = self.layout()
-        regions = dict(zip(whole, self._in_halves(layout.find, [group[at].pixels for at in whole]))) if layout and whole else {}
+        upright = [_turned(group[at].pixels, pages[at].turn) for at in whole]
+        regions = dict(zip(whole, self._in_halves(layout.find, upright))) if layout and whole else {}
         for at, (task, page) in enumerate(zip(group, pages, strict=True)):
             assert task.pixels is not None
             rows, columns = task.pixels.shape[:2]
@@ -335,6 +336,12 @@ def cutting(pixels: NDArray[np.uint8], place: Place, box: Box | None) -> NDArray
     left, right = (min(max(round(edge / x), 0), columns) for edge in (box[0], box[2]))
     top, bottom = (min(max(round(edge / y), 0), rows) for edge in (box[1], box[3]))
     return pixels[top:bottom, left:right].copy() if min(right - left, bottom - top) >= LEAST_CUTTING else None
+
+
+def _turned(pixels: Any, turn: int) -> NDArray[np.uint8]:
+    import numpy as np
+
+    return np.rot90(pixels, turn)
 
 
 def _nothing() -> bytes:

@@ -63,6 +63,7 @@ def _plain(reading: Reading) -> dict[str, Any]:
         "scale": reading.place.scale,
         "size": (page.width, page.height),
         "error": page.error,
+        "turn": page.turn,
         "lines": [(line.text, line.confidence, line.box) for line in page.lines],
         "regions": [(region.kind, region.box, region.score) for region in reading.regions],
     }
@@ -72,4 +73,4 @@ def _reading(item: dict[str, Any]) -> Reading:
     lines = tuple(OcrLine(text, confidence, tuple(box)) for text, confidence, box in item["lines"])
     regions = [Region(kind, tuple(box), score) for kind, box, score in item["regions"]]
     width, height = item["size"]
-    return Reading(Place(item["page"], tuple(item["scale"])), OcrPage(width, height, lines, item["error"]), regions)
+    return Reading(Place(item["page"], tuple(item["scale"])), OcrPage(width, height, lines, item["error"], item["turn"]), regions)

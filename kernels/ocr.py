@@ -1,8 +1,9 @@
 """Text in images: what an OCR engine takes and gives, and how one is had by name.
 
-Images are upright RGB arrays (`picture.read_pixels`, `pdf_render`); boxes are in their pixels, from the upper left corner. The invariant of
-an engine: one `OcrPage` for each image, in order. An image without text has no lines; one that failed has no lines and an `error`, and
-costs no other image anything. Only a lack of memory is raised (CapacityError): fewer images at a time may succeed.
+Images are upright RGB arrays (`picture.read_pixels`, `pdf_render`); boxes are in their pixels, from the upper left corner. An engine may
+find that the text of an image lies on its side or upside down: then it says how it had to be turned (`OcrPage.turn`). The invariant of an
+engine: one `OcrPage` for each image, in order. An image without text has no lines; one that failed has no lines and an `error`, and costs
+no other image anything. Only a lack of memory is raised (CapacityError): fewer images at a time may succeed.
 """
 
 from __future__ import annotations
@@ -33,10 +34,22 @@ class OcrLine:
 
 @dataclass(frozen=True, slots=True)
 class OcrPage:
+    """`turn`: quarters that the image had to be turned by against the clock to be read; the sizes and boxes are those of the turned one."""
+
     width: int
     height: int
     lines: tuple[OcrLine, ...] = ()
     error: str = ""
+    turn: int = 0
+
+    def original(self, box: Box) -> Box:
+        """A box of the turned image in the pixels of the one that was given."""
+        x0, y0, x1, y1 = box
+        if self.turn == 1:
+            return self.height - y1, x0, self.height - y0, x1
+        if self.turn == 2:
+            return self.width - x1, self.height - y1, self.width - x0, self.height - y0
+        return (y0, self.width - x1, y1, self.width - x0) if self.turn == 3 else box
 
 
 class OcrEngine(Protocol):

@@ -72,7 +72,7 @@ def add_ocr(parsed: ParsedFile, readings: Sequence[Reading], engine: OcrEngine, 
     whole = next(iter(parsed.assets), None) if parsed.media_type != "application/pdf" else None
     for reading, text in zip(readings, texts, strict=True):
         error = reading.place.error or reading.ocr.error
-        blocks = [] if error else _blocks(parsed, reading.place, text)
+        blocks = [] if error else _blocks(parsed, reading, text)
         page = pages.get(reading.place.page or 0)
         parsed.observations.append(_observation(parsed, reading, text, engine, whole, page))
         if page is not None:
@@ -108,10 +108,11 @@ def add_unavailable(parsed: ParsedFile, kind: str, subjects: Sequence[Asset | Pa
         )
 
 
-def _blocks(parsed: ParsedFile, place: Place, text: PageText) -> list[Block]:
+def _blocks(parsed: ParsedFile, reading: Reading, text: PageText) -> list[Block]:
     """Blocks without an ordinal, less those that the page's own text holds, as a stamp on a scan. Figures of a PDF's page become assets;
     those of an image file are parts of the one it is."""
     out = []
+    place = reading.place
     own = {_words(block.text) for block in parsed.blocks if block.locator.page == place.page} if place.page else set()
     tables = sum(block.kind == "table" for block in parsed.blocks)
     for block in text.blocks:
@@ -120,7 +121,7 @@ def _blocks(parsed: ParsedFile, place: Place, text: PageText) -> list[Block]:
         metadata = _metadata(block)
         rows = metadata.get("rows")
         content = clean(table_text(rows) if rows is not None else block.text)
-        where: dict[str, Any] = {"page": place.page, "bbox": place.box(block.box)}
+        where: dict[str, Any] = {"page": place.page, "bbox": place.box(reading.ocr.original(block.box))}
         reference = None
         if block.kind == "image":
             reference = _add_figure(parsed, where)
@@ -167,7 +168,8 @@ def _observation(
     error = reading.place.error or reading.ocr.error
     lines = () if error else reading.ocr.lines
     subject = page.page_id if page is not None else whole.asset_id if whole is not None else ""
-    place = Locator(page=reading.place.page, bbox=reading.place.box((0.0, 0.0, float(reading.ocr.width), float(reading.ocr.height))))
+    whole_box = reading.ocr.original((0.0, 0.0, float(reading.ocr.width), float(reading.ocr.height)))
+    place = Locator(page=reading.place.page, bbox=reading.place.box(whole_box))
     size = sum(len(line.text) for line in lines)
     seen = [block for block in (*text.blocks, *text.furniture) if block.lines]
     return Observation(
@@ -211,6 +213,10 @@ def _insert(parsed: ParsedFile, added: list[Block]) -> None:
                 block.section_path.append(block.text)
 
 
+def _named(place: Place) -> str:
+    return f"page {place.page}" if place.page else "the image"
+
+
 def _mark_document(parsed: ParsedFile, readings: Sequence[Reading], furniture: int) -> None:
     failed = [reading for reading in readings if reading.place.error or reading.ocr.error]
     for reading in failed:
@@ -220,6 +226,11 @@ def _mark_document(parsed: ParsedFile, readings: Sequence[Reading], furniture: i
     if silent:
         pages = ", ".join(str(reading.place.page) for reading in silent[:20] if reading.place.page)
         parsed.add_event("ocr", "ok", "no_text", f"pages {pages}" if pages else "")
+    turned = [reading for reading in readings if reading not in failed and reading.ocr.turn]
+    if turned:
+        said = [f"{_named(reading.place)} by {90 * reading.ocr.turn} degrees" for reading in turned[:20]]
+        more = f" and {len(turned) - 20} more" if len(turned) > 20 else ""
+        parsed.add_event("ocr", "ok", "page_turned", f"turned upright to be read, as they stand turned clockwise: {', '.join(said)}{more}")
     document = parsed.document
     if document is None:
         return

@@ -8,6 +8,7 @@ for the padding of the batches that its crops fall into on an accelerator; on a 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +24,7 @@ _MODELS = {"Det": "PP-OCRv6_det_small.onnx", "Cls": "ch_ppocr_mobile_v2.0_cls_mo
 CPU_BATCH, GPU_BATCH = 1, 64  # lines at once: on a CPU the padding costs more than a batch gains
 LEAST_WIDTH = 160  # of a line at the model's height; a short one is padded to it
 SURE = 0.9  # what a line that was turned the right way up is read with
+MOST_LINES = 0.6  # of the text on a page: what runs as this much of it does is upright when the page is turned
 LEAST_SIDE = 8  # pixels after scaling: nothing in less can be read
 
 
@@ -70,6 +72,9 @@ def _same_line(one: NDArray[np.float32], other: NDArray[np.float32]) -> bool:
     return bool(0.25 * low < min(a1, c1) - max(a0, c0) < 0.5 * min(a1 - a0, c1 - c0))
 
 
+_Line = tuple[str, float, bool]  # text, confidence, whether its crop had to be turned by a half
+
+
 class _Found:
     """An image in work: boxes of its lines in its own pixels, and how many crops it has among all."""
 
@@ -78,14 +83,29 @@ class _Found:
         self.boxes: list[Any] = []
         self.error = ""
 
-    def page(self, texts: Sequence[tuple[str, float]], least: float) -> OcrPage:
+    def page(self, texts: Sequence[_Line], least: float) -> OcrPage:
+        """As it is; `turn` says how it should be turned."""
         lines = []
-        for corners, (text, score) in zip(self.boxes, texts, strict=True):
+        weights = [0.0] * 4
+        for corners, (text, score, flipped) in zip(self.boxes, texts, strict=True):
             if text.strip() and score >= least:
                 x, y = corners[:, 0], corners[:, 1]
                 box = (float(x.min()), float(y.min()), float(x.max()), float(y.max()))
                 lines.append(OcrLine(text.strip(), round(float(score), 4), box))
-        return OcrPage(self.width, self.height, tuple(lines), self.error)
+                weights[_stands(corners) + 2 * flipped] += score * len(text)
+        turn = max(range(4), key=lambda turn: weights[turn])
+        sure = len(lines) > 1 and weights[turn] > MOST_LINES * sum(weights)
+        return OcrPage(self.width, self.height, tuple(lines), self.error, turn if sure else 0)
+
+
+def _stands(corners: NDArray[np.float32]) -> bool:
+    """Whether the crop of these corners has been laid on its side to be read, by a quarter against the clock."""
+    wide, high = (float(((corners[at] - corners[0]) ** 2).sum()) ** 0.5 for at in (1, 3))
+    return high >= 1.5 * wide
+
+
+def _amount(page: OcrPage) -> float:
+    return sum(line.confidence * len(line.text) for line in page.lines)
 
 
 class RapidOcrEngine:
@@ -96,7 +116,19 @@ class RapidOcrEngine:
         self._engine = engine
 
     def read(self, images: Sequence[NDArray[np.uint8]]) -> list[OcrPage]:
-        """Raises CapacityError."""
+        """A page whose text lies on its side or upside down is turned and read anew, for its lines are found and read better upright.
+        Raises CapacityError."""
+        import numpy as np
+
+        pages = self._read(images)
+        askew = [at for at, page in enumerate(pages) if page.turn]
+        again = self._read([np.ascontiguousarray(np.rot90(images[at], pages[at].turn)) for at in askew]) if askew else []
+        for at, page in zip(askew, again, strict=True):
+            upright = not page.turn and not page.error and _amount(page) >= SURE * _amount(pages[at])
+            pages[at] = replace(page, turn=pages[at].turn) if upright else replace(pages[at], turn=0)
+        return pages
+
+    def _read(self, images: Sequence[NDArray[np.uint8]]) -> list[OcrPage]:
         found: list[_Found] = []
         crops: list[list[Any]] = []
         for image in images:
@@ -114,7 +146,7 @@ class RapidOcrEngine:
             at += len(group)
         return pages
 
-    def _alone(self, item: _Found, crops: list[Any]) -> list[tuple[str, float]]:
+    def _alone(self, item: _Found, crops: list[Any]) -> list[_Line]:
         texts = self._guarded(item, self._recognise, crops) if crops else []
         if texts is None:
             item.boxes = []
@@ -150,13 +182,14 @@ class RapidOcrEngine:
         item.boxes = list(map_boxes_to_original(boxes, steps, item.height, item.width))
         return list(crops)
 
-    def _recognise(self, crops: list[Any]) -> list[tuple[str, float]]:
+    def _recognise(self, crops: list[Any]) -> list[_Line]:
         turned, found = self._engine.cls_and_rotate(crops)
-        lines = self._read_lines(turned)
-        doubtful = [at for at, (angle, _) in enumerate(found.cls_res) if angle == "180" and lines[at][1] < SURE]
+        flips = [angle == "180" for angle, _ in found.cls_res]
+        lines = [(*line, flip) for line, flip in zip(self._read_lines(turned), flips, strict=True)]
+        doubtful = [at for at, line in enumerate(lines) if line[2] and line[1] < SURE]
         if doubtful:  # the classifier may err: the better reading of the two ways up counts
             for at, line in zip(doubtful, self._read_lines([crops[at] for at in doubtful]), strict=True):
-                lines[at] = max(lines[at], line, key=lambda line: line[1])
+                lines[at] = max(lines[at], (*line, False), key=lambda line: line[1])
         return lines
 
     def _read_lines(self, crops: list[Any]) -> list[tuple[str, float]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -14,11 +15,14 @@ from PIL import Image, ImageDraw, ImageFont
 from reportlab.lib.utils import ImageReader
 from reportlab.pdfgen.canvas import Canvas
 
+from raydex.configs.settings import load_settings
 from raydex.ir.errors import CapacityError, ConfigError
-from raydex.jobs.observe import Observer
+from raydex.jobs.observe import Observer, Sight
 from raydex.jobs.one_file import parse_one
 from raydex.jobs.pipeline import check_engines, may_hold_images
+from raydex.jobs.range_reading import read_readings, write_readings
 from raydex.jobs.waiting import Waiting, read_waiting, write_waiting
+from raydex.kernels.layout import Region
 from raydex.kernels.ocr import OcrLine, OcrPage
 from raydex.kernels.parse import parse
 from raydex.kernels.request import ParseRequest
@@ -259,9 +263,6 @@ def test_equal_images_are_read_once(tmp_path: Path, reader: Reader) -> None:
 
 
 def test_many_pages_go_in_windows(reader: Reader) -> None:
-    from raydex.configs.settings import load_settings
-    from raydex.jobs.observe import Sight
-
     data = scan(*(f"*Sheet {number}" for number in range(1, 20)), "plain")
     parsed = parse(ParseRequest("rec_a", "hash", "a.pdf", "application/pdf", data))
     with Observer(load_settings(None, {})) as observer:
@@ -402,3 +403,24 @@ def test_images_on_pages_are_unavailable_without_an_engine(tmp_path: Path) -> No
         ("caption", "unavailable"),
         ("ocr", "unavailable"),
     ]
+
+
+def test_the_layout_engine_sees_a_turned_page_upright(reader: Reader, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    lines = (OcrLine("one", 0.9, (5.0, 5.0, 100.0, 25.0)),)
+    monkeypatch.setattr(reader, "page", lambda image: OcrPage(image.shape[0], image.shape[1], lines, turn=1))
+    seen: list[np.ndarray] = []
+
+    class Watch(NoRegions):
+        def find(self, images: Sequence[np.ndarray]) -> list[list[Any]]:
+            seen.extend(images)
+            return [[Region("text", (0.0, 0.0, 100.0, 60.0), 0.9)] for _ in images]
+
+    monkeypatch.setattr("raydex.jobs.observe.load_layout_engine", lambda *names: Watch())
+    data = png(picture("one"))
+    request = ParseRequest("rec_1", "hash", "page.png", "image/png", data)
+    sight = Sight(parse(request), lambda: data)
+    with Observer(load_settings(None, {})) as observer:
+        observer.read([sight])
+    assert [image.shape for image in seen] == [(360, 80, 3)]
+    write_readings(str(tmp_path / "part"), sight.readings)
+    assert read_readings([str(tmp_path / "part")]) == [replace(one, regions=list(one.regions)) for one in sight.readings]

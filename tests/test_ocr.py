@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from io import BytesIO
 from types import SimpleNamespace
 
@@ -162,6 +163,28 @@ def test_layout_of_a_page(layout: LayoutEngine) -> None:
     assert all(0 <= region.box[0] < region.box[2] <= 800 and 0 <= region.box[1] < region.box[3] <= 1000 for region in found)
 
 
+ROWS = ("First line of the label", "Second line below it", "Third and last of them")
+
+
+def test_a_turned_page_is_read_upright_and_its_boxes_are_of_the_image_as_given(engine: OcrEngine) -> None:
+    upright = drawn(*((text, 20, 40 + 60 * at) for at, text in enumerate(ROWS)), size=(420, 240), height=28)
+    angles = (0, 1, 2, 3)
+    images = [np.ascontiguousarray(np.rot90(array(upright), -angle)) for angle in angles]
+    pages = engine.read(images)
+    straight = [line.box for line in pages[0].lines]
+    for angle, image, page in zip(angles, images, pages, strict=True):
+        assert (page.turn, (page.width, page.height), texts(page)) == (angle, (420, 240), list(ROWS))
+        for line, box in zip(page.lines, straight, strict=True):
+            assert np.allclose(line.box, box, atol=6)
+            x0, y0, x1, y1 = (round(edge) for edge in page.original(line.box))
+            inside = image[y0:y1, x0:x1]
+            assert inside.shape[:2] == ((y1 - y0), (x1 - x0)) and inside.min() < 80  # the ink is there
+        assert page.original((0, 0, 420, 240)) == (0, 0, image.shape[1], image.shape[0])
+    mostly = drawn(*((text, 20, 20 + 60 * at) for at, text in enumerate(ROWS)), size=(420, 240), height=28)
+    mostly.paste(HELLO.crop((0, 20, 340, 80)).transpose(Image.Transpose.ROTATE_180), (20, 190))
+    assert engine.read([array(mostly)])[0].turn == 0
+
+
 class Recorded:
     """An engine whose results are given."""
 
@@ -197,6 +220,18 @@ def test_image_file_with_its_text() -> None:
     )
     assert (seen.engine, seen.engine_version, str(seen.locator)) == ("recorded", "7", "bbox=0.00,0.00,340.00,240.00")
     check_document(parsed.document, parsed.blocks, parsed.pages)
+
+
+@pytest.mark.parametrize(
+    ("turn", "bbox"), [(1, (180.0, 20.0, 200.0, 190.0)), (2, (150.0, 180.0, 320.0, 200.0)), (3, (40.0, 150.0, 60.0, 320.0))]
+)
+def test_blocks_of_a_turned_page_name_the_pixels_of_the_file(turn: int, bbox: tuple[float, ...]) -> None:
+    data = saved(Image.new("RGB", (340, 240) if turn == 2 else (240, 340), "white"))
+    parsed = parse_bytes(data, "image/png", "gauge.png")
+    add_ocr(parsed, [Reading(Place(), replace(read_page(("Valve pressure 42", 40)), turn=turn))], Recorded(), Limits())
+    assert parsed.blocks[1].locator.bbox == bbox and parsed.observations[0].locator.bbox == parsed.blocks[0].locator.bbox
+    (event,) = [event for event in parsed.events if event.name == "page_turned"]
+    assert f"the image by {90 * turn} degrees" in event.message
 
 
 def test_no_text_is_no_failure_and_a_failure_no_success() -> None:
