@@ -64,6 +64,7 @@ def _plain(reading: Reading) -> dict[str, Any]:
         "size": (page.width, page.height),
         "error": page.error,
         "turn": page.turn,
+        "unread": page.unread,
         "lines": [(line.text, line.confidence, line.box) for line in page.lines],
         "regions": [(region.kind, region.box, region.score) for region in reading.regions],
     }
@@ -73,4 +74,6 @@ def _reading(item: dict[str, Any]) -> Reading:
     lines = tuple(OcrLine(text, confidence, tuple(box)) for text, confidence, box in item["lines"])
     regions = [Region(kind, tuple(box), score) for kind, box, score in item["regions"]]
     width, height = item["size"]
-    return Reading(Place(item["page"], tuple(item["scale"])), OcrPage(width, height, lines, item["error"], item["turn"]), regions)
+    return Reading(
+        Place(item["page"], tuple(item["scale"])), OcrPage(width, height, lines, item["error"], item["turn"], item["unread"]), regions
+    )

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 Box = tuple[float, float, float, float]
+CONFIDENT = 0.8  # of a line: text of a script that the model knows is read with more, but for very poor scans
+SEVERAL = 3  # lines that tell something about a page
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,13 +36,22 @@ class OcrLine:
 
 @dataclass(frozen=True, slots=True)
 class OcrPage:
-    """`turn`: quarters that the image had to be turned by against the clock to be read; the sizes and boxes are those of the turned one."""
+    """`turn`: quarters that the image had to be turned by against the clock to be read; the sizes and boxes are those of the turned one.
+    `unread`: lines that were found and gave no text, or none that the engine vouches for."""
 
     width: int
     height: int
     lines: tuple[OcrLine, ...] = ()
     error: str = ""
     turn: int = 0
+    unread: int = 0
+
+    @property
+    def doubtful(self) -> int:
+        """Lines that are unread or read with little confidence, where they are most of several; else 0."""
+        weak = self.unread + sum(0 < line.confidence < CONFIDENT for line in self.lines)  # 0: the engine tells none
+        found = self.unread + len(self.lines)
+        return weak if found >= SEVERAL and 2 * weak > found else 0
 
     def original(self, box: Box) -> Box:
         """A box of the turned image in the pixels of the one that was given."""

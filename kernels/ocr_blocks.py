@@ -20,7 +20,7 @@ from raydex.ir.parsed import ParsedFile
 from raydex.kernels.decode import clean
 from raydex.kernels.layout import Region
 from raydex.kernels.limits import Limits
-from raydex.kernels.ocr import Box, OcrEngine, OcrPage
+from raydex.kernels.ocr import CONFIDENT, Box, OcrEngine, OcrPage
 from raydex.kernels.page_text import TextBlock
 from raydex.kernels.picture import FORMATS
 from raydex.kernels.reading_order import PageText, order_page, rank_headings
@@ -84,6 +84,7 @@ def add_ocr(parsed: ParsedFile, readings: Sequence[Reading], engine: OcrEngine, 
         raise LimitError(f"more text than limits.text_bytes ({limits.text_bytes})", reject_class="text_too_long", place=parsed.path)
     _insert(parsed, added)
     _mark_document(parsed, readings, sum(len(text.furniture) for text in texts))
+    _say_doubtful(parsed, [(_named(reading.place), reading.ocr) for reading in readings if not reading.place.error], engine)
 
 
 def observe_asset(parsed: ParsedFile, asset: Asset, page: OcrPage, engine: OcrEngine) -> None:
@@ -95,6 +96,7 @@ def observe_asset(parsed: ParsedFile, asset: Asset, page: OcrPage, engine: OcrEn
     parsed.observations.append(seen)
     if page.error:
         parsed.add_event("ocr", "warning", "image_not_read", f"{asset.locator}: {page.error}")
+    _say_doubtful(parsed, [(str(asset.locator), page)], engine)
 
 
 def add_unavailable(parsed: ParsedFile, kind: str, subjects: Sequence[Asset | Page]) -> None:
@@ -213,6 +215,22 @@ def _insert(parsed: ParsedFile, added: list[Block]) -> None:
                 block.section_path.append(block.text)
 
 
+def _say_doubtful(parsed: ParsedFile, pages: Sequence[tuple[str, OcrPage]], engine: OcrEngine) -> None:
+    """Which script it is nobody knows who cannot read it; that it is likely one which the engine's model lacks can be said."""
+    found = [(name, page) for name, page in pages if page.doubtful]
+    if not found:
+        return
+    said = [f"{name} ({page.doubtful} of {page.unread + len(page.lines)} lines)" for name, page in found[:20]]
+    more = f" and {len(found) - 20} more" if len(found) > 20 else ""
+    parsed.add_event(
+        "ocr",
+        "warning",
+        "text_hardly_readable",
+        f"text was found that {engine.name} cannot read, or hardly (confidence below {CONFIDENT}): {', '.join(said)}{more}. Its model may not "
+        "know the script, or the scan is too poor; set ocr.engine to an engine that knows the script, or scan anew",
+    )
+
+
 def _named(place: Place) -> str:
     return f"page {place.page}" if place.page else "the image"
 
@@ -222,7 +240,7 @@ def _mark_document(parsed: ParsedFile, readings: Sequence[Reading], furniture: i
     for reading in failed:
         where = f"page {reading.place.page}: " if reading.place.page else ""
         parsed.add_event("ocr", "error", "ocr_failed", f"{where}{reading.place.error or reading.ocr.error}")
-    silent = [reading for reading in readings if reading not in failed and not reading.ocr.lines]
+    silent = [reading for reading in readings if reading not in failed and not (reading.ocr.lines or reading.ocr.doubtful)]
     if silent:
         pages = ", ".join(str(reading.place.page) for reading in silent[:20] if reading.place.page)
         parsed.add_event("ocr", "ok", "no_text", f"pages {pages}" if pages else "")

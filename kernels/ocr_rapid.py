@@ -95,7 +95,7 @@ class _Found:
                 weights[_stands(corners) + 2 * flipped] += score * len(text)
         turn = max(range(4), key=lambda turn: weights[turn])
         sure = len(lines) > 1 and weights[turn] > MOST_LINES * sum(weights)
-        return OcrPage(self.width, self.height, tuple(lines), self.error, turn if sure else 0)
+        return OcrPage(self.width, self.height, tuple(lines), self.error, turn if sure else 0, len(texts) - len(lines))
 
 
 def _stands(corners: NDArray[np.float32]) -> bool:
@@ -124,7 +124,7 @@ class RapidOcrEngine:
         askew = [at for at, page in enumerate(pages) if page.turn]
         again = self._read([np.ascontiguousarray(np.rot90(images[at], pages[at].turn)) for at in askew]) if askew else []
         for at, page in zip(askew, again, strict=True):
-            upright = not page.turn and not page.error and _amount(page) >= SURE * _amount(pages[at])
+            upright = not (page.turn or page.error or page.doubtful) and _amount(page) >= SURE * _amount(pages[at])
             pages[at] = replace(page, turn=pages[at].turn) if upright else replace(pages[at], turn=0)
         return pages
 

@@ -19,7 +19,7 @@ from raydex.ir.errors import CapacityError, ConfigError, LimitError
 from raydex.kernels.layout import LayoutEngine, Region, load_layout_engine
 from raydex.kernels.limits import Limits
 from raydex.kernels.ocr import OcrEngine, OcrLine, OcrPage, load_ocr_engine
-from raydex.kernels.ocr_blocks import Place, Reading, add_ocr, needs_ocr, numbers_to_read
+from raydex.kernels.ocr_blocks import Place, Reading, add_ocr, needs_ocr, numbers_to_read, observe_asset
 from raydex.kernels.parse import parse
 from raydex.kernels.pdf_render import render_pages
 from raydex.kernels.picture import read_pixels
@@ -232,6 +232,36 @@ def test_blocks_of_a_turned_page_name_the_pixels_of_the_file(turn: int, bbox: tu
     assert parsed.blocks[1].locator.bbox == bbox and parsed.observations[0].locator.bbox == parsed.blocks[0].locator.bbox
     (event,) = [event for event in parsed.events if event.name == "page_turned"]
     assert f"the image by {90 * turn} degrees" in event.message
+
+
+def events_of(page: OcrPage) -> list[tuple[str, str]]:
+    parsed = parse_bytes(saved(HELLO), "image/png", "gauge.png")
+    add_ocr(parsed, [Reading(Place(), page)], Recorded(), Limits())
+    return [(event.name, event.message) for event in parsed.events if event.stage == "ocr"]
+
+
+def test_text_that_the_engine_cannot_read_is_said() -> None:
+    lines = tuple(
+        OcrLine(f"UI a4XI {at}", confidence, (20.0, 40.0 * at, 200.0, 40.0 * at + 30)) for at, confidence in enumerate((0.62, 0.7, 0.95))
+    )
+    ((name, message),) = events_of(OcrPage(340, 240, lines, unread=1))
+    assert name == "text_hardly_readable" and "the image (3 of 4 lines)" in message and "recorded" in message and "ocr.engine" in message
+    assert [name for name, _ in events_of(OcrPage(340, 240, unread=5))] == ["text_hardly_readable"]  # and not no_text
+    assert events_of(OcrPage(340, 240, lines[1:], unread=0)) == []  # two lines tell nothing
+    assert events_of(read_page(("Valve", 40), ("pressure", 80), ("gauge", 120))) == []
+    parsed = parse_bytes(saved(HELLO), "image/png", "gauge.png")
+    observe_asset(parsed, parsed.assets[0], OcrPage(340, 240, unread=5), Recorded())
+    assert [event.name for event in parsed.events if event.stage == "ocr"] == ["text_hardly_readable"]
+
+
+def test_lines_without_a_reading_are_counted_and_noise_turns_no_page(engine: OcrEngine, monkeypatch: pytest.MonkeyPatch) -> None:
+    upside_down = drawn(*((text, 20, 40 + 60 * at) for at, text in enumerate(ROWS)), size=(420, 240), height=28)
+    image = array(upside_down.transpose(Image.Transpose.ROTATE_180))
+    for reading, lines, unread in ((("  ", 0.9), 0, 3), (("noise", 0.3), 0, 3), (("noise", 0.7), 3, 0)):
+        monkeypatch.setattr(engine, "_read_lines", lambda crops, reading=reading: [reading for _ in crops])
+        (page,) = engine.read([image])
+        assert (page.turn, len(page.lines), page.unread) == (0, lines, unread)
+        assert page.doubtful == 3
 
 
 def test_no_text_is_no_failure_and_a_failure_no_success() -> None:
