@@ -129,6 +129,7 @@ class CaptionWorker:
             add_unavailable(parsed, "caption", images)
             parsed.assets = []
             return []
+        _say_frames(parsed)
         failures = []
         for asset in images:
             found = self._caption(asset)
@@ -178,6 +179,14 @@ class CaptionWorker:
                 for item in table.sort_by(key).to_pylist():
                     getattr(out[item["record_id"]], name).append(make(item))
         return out
+
+
+def _say_frames(parsed: ParsedFile) -> None:
+    """The asset of an image file shows its first frame; OCR has an observation of each."""
+    numbers = {one.locator.page for one in parsed.observations if one.kind == "ocr" and one.locator.page}
+    left = len(numbers - {1})
+    if parsed.media_type in FORMATS and left:
+        parsed.add_event("caption", "warning", "frames_not_captioned", f"the caption is of frame 1; {left:,} further frames have none")
 
 
 def _fetch(reference: Any) -> pa.Table:

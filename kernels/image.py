@@ -56,8 +56,12 @@ def _add_pages(request: ParseRequest, parsed: ParsedFile, frames: int) -> None:
         warnings = ["image_too_large"] if width * height > limits.image_pixels else []
         identity = page_id(request.record_id, request.content_hash, number)
         parsed.pages.append(Page(identity, number, width, height, 0, "unavailable", warnings=warnings))
-    large = [str(page.number) for page in parsed.pages if page.warnings]
+    large = [page for page in parsed.pages if page.warnings]
     if large:
-        parsed.add_event("parse", "warning", "image_too_large", f"frames {', '.join(large[:20])} are above limits.image_pixels")
+        named = ", ".join(f"{page.number} ({int(page.width * page.height):,} pixels)" for page in large[:20])
+        more = f" and {len(large) - 20} more" if len(large) > 20 else ""
+        said = f"frames {named}{more} are not read; limits.image_pixels allows {limits.image_pixels:,}"
+        parsed.add_event("parse", "warning", "image_too_large", said)
     if frames > limits.pages:
-        parsed.add_event("parse", "warning", "too_many_frames", f"{frames} frames are more than limits.pages ({limits.pages})")
+        said = f"the picture has {frames:,} frames; limits.pages allows {limits.pages:,}, the last {frames - limits.pages:,} are not read"
+        parsed.add_event("parse", "warning", "too_many_frames", said)

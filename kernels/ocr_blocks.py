@@ -226,8 +226,8 @@ def _say_doubtful(parsed: ParsedFile, pages: Sequence[tuple[str, OcrPage]], engi
         "ocr",
         "warning",
         "text_hardly_readable",
-        f"text was found that {engine.name} cannot read, or hardly (confidence below {CONFIDENT}): {', '.join(said)}{more}. Its model may not "
-        "know the script, or the scan is too poor; set ocr.engine to an engine that knows the script, or scan anew",
+        f"text was found that {engine.name} cannot read, or hardly (confidence below {CONFIDENT}): {', '.join(said)}{more}. Its model may "
+        "not know the script, or the scan is too poor; set ocr.engine to an engine that knows the script, or scan anew",
     )
 
 

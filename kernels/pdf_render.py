@@ -67,7 +67,13 @@ def _render(document: Any, number: int, scale: float, most: int) -> PageImage:
         scale = min(scale or min(max(LONG_SIDE / max(width, height), SCALES[0]), SCALES[1]), math.sqrt(most / (width * height)))
         columns, rows = max(1, int(width * scale)), max(1, int(height * scale))
         if columns * rows > most:
-            return PageImage(number, width, height, None, "the page is a strip too long to be rendered")
+            return PageImage(
+                number,
+                width,
+                height,
+                None,
+                f"the page is a strip of {columns * rows:,} pixels; at most {most:,} are rendered (limits.image_pixels)",
+            )
         return PageImage(number, round(width, 2), round(height, 2), _draw(page, columns, rows))
     finally:
         raw.FPDF_ClosePage(page)

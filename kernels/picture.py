@@ -138,7 +138,7 @@ def _opened(data: bytes, media_type: str, limits: Limits, frame: int = 0) -> Ite
         except InputError:
             raise
         except Image.DecompressionBombError as error:
-            raise LimitError("more pixels than the image library opens", reject_class="bomb") from error
+            raise LimitError(_bomb_message(error), reject_class="bomb", remedy="Scale the image down") from error
         except _BROKEN as error:
             reject_class = "bomb" if "Decompressed data too large" in str(error) else "invalid_input"
             raise InputError(f"the image cannot be read: {_reason(error)}", reject_class=reject_class) from error
@@ -151,11 +151,19 @@ def _reason(error: BaseException) -> str:
     return str(error)[:200] or type(error).__name__
 
 
+def _bomb_message(error: Exception) -> str:
+    """Pillow's own limit holds while it opens a file, and its numbers are in its message."""
+    numbers = [int(number) for number in re.findall(r"\d+", str(error))]
+    if len(numbers) < 2:
+        return "the picture has more pixels than the image library opens"
+    return f"the picture has {numbers[0]:,} pixels; the image library opens {numbers[1]:,} at most"
+
+
 def _check_size(size: tuple[int, int], limits: Limits) -> None:
     width, height = size
     if width * height > limits.image_pixels:
         raise LimitError(
-            f"{width} x {height} pixels are more than limits.image_pixels ({limits.image_pixels})",
+            f"the picture has {width * height:,} pixels ({width} x {height}); limits.image_pixels allows {limits.image_pixels:,}",
             reject_class="bomb",
             remedy="Scale the image down or raise limits.image_pixels",
         )

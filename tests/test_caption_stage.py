@@ -112,6 +112,15 @@ def test_a_model_that_comes_later_describes_what_is_there(run: PlainRun, monkeyp
     assert run.plan().idle
 
 
+def test_frames_that_no_caption_is_made_of_are_said(run: PlainRun) -> None:
+    picture("Valve").save(run.folder / "fax.tif", save_all=True, append_images=[picture("Second"), picture("Third")])
+    run.run()
+    assert [status for status, _ in captions(run, "fax.tif")] == ["ok"]
+    said = {path: [row for row in of(run, "events", path) if row["name"] == "frames_not_captioned"] for path in ("fax.tif", "gauge.png")}
+    assert [row["message"] for row in said["fax.tif"]] == ["the caption is of frame 1; 2 further frames have none"]
+    assert said["gauge.png"] == []
+
+
 def test_a_server_that_fails_is_asked_again_and_a_bad_image_is_not(run: PlainRun) -> None:
     assert isinstance(run.captioner, Captioner)
     run.change(caption={"model": ""})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import struct
 import zlib
 from base64 import b64decode
@@ -164,15 +165,17 @@ def test_large_later_frame_costs_itself() -> None:
     data = saved(two_colours(size=(20, 20)), "TIFF", save_all=True, append_images=[two_colours(size=(200, 100))])
     parsed = parsed_image(data, "image/tiff", limits=Limits(image_pixels=1000))
     assert [page.warnings for page in parsed.pages] == [[], ["image_too_large"]]
-    assert "image_too_large" in [event.name for event in parsed.events]
-    with pytest.raises(InputError, match="image_pixels"):
+    (said,) = [event.message for event in parsed.events if event.name == "image_too_large"]
+    assert said == "frames 2 (20,000 pixels) are not read; limits.image_pixels allows 1,000"
+    with pytest.raises(InputError, match=r"20,000 pixels \(200 x 100\); limits.image_pixels allows 1,000"):
         read_pixels(data, "image/tiff", Limits(image_pixels=1000), 1)
 
 
 def test_more_frames_than_pages_allowed() -> None:
     data = saved(two_colours(), "TIFF", save_all=True, append_images=[two_colours()] * 4)
     parsed = parsed_image(data, "image/tiff", limits=Limits(pages=3))
-    assert len(parsed.pages) == 3 and "too_many_frames" in [event.name for event in parsed.events]
+    (said,) = [event.message for event in parsed.events if event.name == "too_many_frames"]
+    assert len(parsed.pages) == 3 and said == "the picture has 5 frames; limits.pages allows 3, the last 2 are not read"
 
 
 def size_of(data: bytes) -> tuple[int, int]:
@@ -197,6 +200,13 @@ def png_header(width: int, height: int) -> bytes:
 def reject_of(parsed: ParsedFile) -> str:
     assert parsed.document is None and parsed.blocks == []
     return parsed.rejects[0].reject_class
+
+
+def test_a_refused_picture_tells_its_size_and_the_limit() -> None:
+    parsed = parsed_image(png_header(30_000, 30_000), "image/png")
+    assert re.search(r"the picture has 900,000,000 pixels; the image library opens [\d,]{9,} at most", parsed.rejects[0].error)
+    parsed = parsed_image(png_header(9_500, 9_500), "image/png")
+    assert f"90,250,000 pixels (9500 x 9500); limits.image_pixels allows {Limits().image_pixels:,}" in parsed.rejects[0].error
 
 
 def test_bombs_are_refused_by_their_header() -> None:

@@ -241,13 +241,13 @@ def events_of(page: OcrPage) -> list[tuple[str, str]]:
 
 
 def test_text_that_the_engine_cannot_read_is_said() -> None:
-    lines = tuple(
-        OcrLine(f"UI a4XI {at}", confidence, (20.0, 40.0 * at, 200.0, 40.0 * at + 30)) for at, confidence in enumerate((0.62, 0.7, 0.95))
-    )
+    scores = enumerate((0.62, 0.7, 0.95))
+    lines = tuple(OcrLine(f"UI a4XI {at}", score, (20.0, 40.0 * at, 200.0, 40.0 * at + 30)) for at, score in scores)
     ((name, message),) = events_of(OcrPage(340, 240, lines, unread=1))
     assert name == "text_hardly_readable" and "the image (3 of 4 lines)" in message and "recorded" in message and "ocr.engine" in message
     assert [name for name, _ in events_of(OcrPage(340, 240, unread=5))] == ["text_hardly_readable"]  # and not no_text
     assert events_of(OcrPage(340, 240, lines[1:], unread=0)) == []  # two lines tell nothing
+    assert events_of(OcrPage(340, 240, tuple(replace(line, confidence=0.0) for line in lines))) == []  # an engine that tells none
     assert events_of(read_page(("Valve", 40), ("pressure", 80), ("gauge", 120))) == []
     parsed = parse_bytes(saved(HELLO), "image/png", "gauge.png")
     observe_asset(parsed, parsed.assets[0], OcrPage(340, 240, unread=5), Recorded())
