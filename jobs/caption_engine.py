@@ -30,6 +30,7 @@ ANSWER = "generated_text"
 ENVIRONMENT = {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1", "VLLM_NO_USAGE_STATS": "1", "VLLM_LOGGING_LEVEL": "WARNING"}
 CPU_ENVIRONMENT = {"VLLM_CPU_KVCACHE_SPACE": "1", "VLLM_CPU_OMP_THREADS_BIND": "nobind"}
 ENGINE = {"seed": 0, "limit_mm_per_prompt": {"image": 1, "video": 0, "audio": 0}}
+WEIGHTS = (".safetensors", ".bin", ".pt", ".gguf")
 CPU_ENGINE = {"dtype": "float32", "enforce_eager": True}
 
 
@@ -59,6 +60,9 @@ def check_model(caption: CaptionSettings, gpus: float) -> Path:
         folder = held.parent
     if not (folder / "config.json").is_file():
         raise ConfigError(f"the folder holds no model: {folder / 'config.json'} is missing", place="caption.model", remedy="Name another")
+    if "load_format" not in caption.engine and not any(path.suffix in WEIGHTS for path in folder.iterdir()):
+        said = f"the folder holds no weights of a model: {folder} has no file of {', '.join(WEIGHTS)}"
+        raise ConfigError(said, place="caption.model", remedy="Name another, or fetch the model as a whole")
     parts = engine_parts(caption)
     if gpus and parts != gpus and (parts > 1 or gpus > 1):
         said = f"caption.engine splits the model over {parts} GPUs, and stages.caption.gpus gives an engine {gpus:g}"

@@ -12,13 +12,13 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from raydex.configs.settings import Settings
-from raydex.ir.errors import ConfigError
+from raydex.configs.settings import CaptionSettings, Settings
+from raydex.ir.errors import ConfigError, InputError
 from raydex.jobs.failures import as_failure
 
 SMI_SECONDS = 20
@@ -90,33 +90,47 @@ def check_jars(settings: Settings, fetch: bool) -> Finding:
 
 
 def check_model(settings: Settings) -> Finding:
-    """Loads the model, or asks the endpoint, and embeds a word."""
+    """Asks the server, or looks for the folder; then loads the model, or asks the server for it, and embeds a word."""
+    from raydex.jobs.preflight import check_embedding
     from raydex.kernels.embed import load_embedder
 
+    check_embedding(settings.embed)
+    fault = _asked("embedding model", settings, "embed")
+    if fault is not None and fault.state == "missing":
+        return fault
     embedder = load_embedder(settings.embed)
     if embedder is None:
         return Finding("embedding model", "note", "none: nothing is embedded, and there is no search", "Set embed.model")
-    vector = embedder.embed(["text"])[0]
+    try:
+        vector = embedder.embed(["text"])[0]
+    except InputError:
+        if fault is None:
+            raise
+        return replace(fault, state="missing")
     where = settings.embed.base_url or embedder.device
     return Finding("embedding model", "ok", f"{embedder.fingerprint}, {len(vector)} dimensions, {where}")
 
 
 def check_ocr(settings: Settings) -> Finding:
-    """Loads the engines and reads an empty image."""
+    """Loads the engines and reads an empty image; a server of an engine is asked first."""
     import numpy as np
 
     from raydex.jobs.observe import NONE, Observer
-    from raydex.jobs.pipeline import check_engines
+    from raydex.jobs.preflight import check_engines
 
     check_engines(settings.ocr)
     if settings.ocr.engine == NONE:
         return Finding("ocr", "note", "none: pages and images without text stay unread", "Set ocr.engine")
+    fault = _asked("ocr", settings, "ocr")
+    if fault is not None and fault.state == "missing":
+        return fault
     with Observer(settings, gpus=settings.stages.observe.gpus) as observer:
         blank = np.full((64, 64, 3), 255, np.uint8)
         engine, layout = observer.engine(), observer.layout()
         page = engine.read([blank])[0]
         if page.error:
-            return Finding("ocr", "missing", f"{engine.name} failed: {page.error}", "Run ./quickstart again to set up the environment")
+            remedy = fault.remedy if fault else "Run ./quickstart again to set up the environment"
+            return Finding("ocr", "missing", f"{engine.name} failed: {page.error}" + (f"; {fault.detail}" if fault else ""), remedy)
         if layout is not None:
             layout.find([blank])
     names = [f"{one.name} {one.version}" for one in (engine, layout) if one is not None]
@@ -124,14 +138,63 @@ def check_ocr(settings: Settings) -> Finding:
 
 
 def check_captions(settings: Settings) -> Finding:
-    """Whether a model is named; it is loaded, or its server asked, by the run alone."""
+    """The server is asked for its models, and for a caption where it does not list ours; of a local model its folder and its processor
+    are read. Its weights are loaded by the run alone."""
+    from raydex.jobs.caption_engine import check_model, render_prompt
+    from raydex.jobs.caption_models import engine_names
     from raydex.jobs.caption_stage import check_captions
+    from raydex.jobs.preflight import check_captioner
 
     check_captions(settings)
+    check_captioner(settings)
     wanted = settings.caption
     if not wanted.model:
         return Finding("captions", "note", "unavailable: no model is configured", "Set caption.model, or caption.base_url with it")
-    return Finding("captions", "ok", f"{wanted.model}, {wanted.base_url or 'by vLLM'}")
+    if not wanted.base_url:
+        folder = check_model(wanted, settings.stages.caption.gpus)
+        render_prompt(wanted, folder)
+        engine = engine_names(wanted)[1]
+        return Finding("captions", "ok", f"{wanted.model}, {engine}: the folder holds a model, and its chat template takes images")
+    fault = _asked("captions", settings, "caption")
+    if fault is None:
+        return Finding("captions", "ok", f"{wanted.base_url} answers and offers {wanted.model}")
+    if fault.state == "note":
+        refused = ask_for_caption(wanted)
+        if refused is None:
+            return Finding("captions", "ok", f"{wanted.base_url} describes an image as {wanted.model}")
+        return replace(fault, state="missing", detail=f"{fault.detail}; asked for a caption: {refused}")
+    return fault
+
+
+def ask_for_caption(wanted: CaptionSettings) -> InputError | None:
+    """What the server answers to an image of ours: None, or its fault."""
+    from raydex.kernels.caption_remote import RemoteCaptioner
+
+    captioner = RemoteCaptioner(
+        wanted.base_url, wanted.model, wanted.prompt, max_tokens=wanted.max_tokens, in_flight=1, api_key_env=wanted.api_key_env
+    )
+    try:
+        return captioner.probe(attempts=1)
+    finally:
+        captioner.close()
+
+
+def _asked(name: str, settings: Settings, what: str) -> Finding | None:
+    """What is to be said of the server that `what` names: None where there is none, or it offers the model. `note`: it answers, and its
+    list does not tell whether it has the model."""
+    from raydex.jobs.model_servers import ask, model_servers, not_offered
+
+    for server in model_servers(settings):
+        if server.what != what:
+            continue
+        answer = ask(server)
+        if answer.fault:
+            return Finding(name, "missing", answer.fault, answer.remedy)
+        if answer.names is None:
+            return Finding(name, "note", f"{server.address} answers and lists no models", f"Check {' and '.join(server.named_by[:2])}")
+        if not answer.offers(server.model):
+            return Finding(name, "note", *not_offered(server, answer))
+    return None
 
 
 def check_gpus(settings: Settings) -> Finding:

@@ -21,14 +21,15 @@ from raydex.cluster.faults import fault_point
 from raydex.cluster.lake import Generation, Lake, acknowledged_epoch, active_generation, load_ledger, next_epoch
 from raydex.cluster.stage import Stage
 from raydex.configs.settings import Settings
-from raydex.ir.errors import ConfigError
+from raydex.ir.errors import AGAIN, ConfigError
 from raydex.jobs.context import RunContext, stage_fingerprints
 from raydex.jobs.epochs import EpochCommitter, Tally
 from raydex.jobs.failures import as_failure
-from raydex.jobs.live import sweep, sweep_ledger, sweep_unacknowledged
+from raydex.jobs.live import kept_of_unfinished, kept_words, sweep, sweep_ledger, sweep_unacknowledged
 from raydex.jobs.one_model import check_one_model
 from raydex.jobs.places import check_objects, objects_uri
 from raydex.jobs.plan import Plan, make_plan
+from raydex.jobs.preflight import check_settings
 from raydex.jobs.repair import make_whole
 from raydex.jobs.servers import check_servers
 from raydex.jobs.source_names import check_names, check_run, gone_source, held_repositories, keep_commit, part_repositories
@@ -60,10 +61,12 @@ class IndexRequest:
 def index(request: IndexRequest) -> dict[str, Any]:
     """Runs it all and returns the summary that `index --json` prints. Raises RaydexError; what was committed stays.
 
-    Whatever ends a run early, a wrong request apart, leaves a row in `runs`: failed, or interrupted by a signal.
+    Whatever ends a run early leaves a row in `runs`: failed, or interrupted by a signal. A wrong request that ends it before it has
+    written anything does not.
     """
     started, began = time.perf_counter(), datetime.now(UTC)
     run_id = f"run_{uuid.uuid4().hex}"
+    check_settings(request.settings)
     opened = open_specs(request)
     lake = Lake(request.lake)
     with lake.lock(run_id):
@@ -74,7 +77,9 @@ def index(request: IndexRequest) -> dict[str, Any]:
             return job.run()
         except Exception as error:
             failure = as_failure(error)
-            if not isinstance(failure, ConfigError):
+            if job.writes and isinstance(failure, ConfigError):
+                failure.remedy = f"{failure.remedy}. {AGAIN}" if failure.remedy else AGAIN
+            if job.writes or not isinstance(failure, ConfigError):
                 job.note_end(str(failure), "failed")
             if failure is error:
                 raise
@@ -100,6 +105,7 @@ class IndexRun:
         self.seconds: dict[str, float] = {}
         self.listing: dict[str, float] = {}
         self.measured: dict[str, dict[str, float]] = {}
+        self.writes = False
         self.context = RunContext(
             lake_root=str(lake.root),
             run_id=run_id,
@@ -146,6 +152,7 @@ class IndexRun:
             finished = renew(self.lake, self.context, sources, self.say)
         else:
             self.lake.mark_dirty(self.context.run_id)
+            self.writes = True
             redone = plan.counts["changed"] > 0 or recovered
             if plan.work.num_rows:
                 tally = self._run_stages(plan)
@@ -184,7 +191,9 @@ class IndexRun:
         if holder is None:
             return repaired
         swept = sweep_unacknowledged(self.lake, acknowledged_epoch(self.lake))
-        self.say(f"The last run ({holder}) did not finish: going on from what it committed; {swept.rows} unacknowledged rows removed.")
+        generation = active_generation(self.lake)
+        kept = kept_words(kept_of_unfinished(load_ledger(self.lake, ["epoch", "parent_id"]), generation), generation, holder)
+        self.say(f"The last run ({holder}) did not finish: {kept}; {swept.rows} rows that it had not acknowledged are removed.")
         return True
 
     def _open_sources(self) -> list[Source]:
@@ -206,11 +215,13 @@ class IndexRun:
 
     def _run_stages(self, plan: Plan) -> Tally:
         from raydex.cluster.ray_session import ray_session
-        from raydex.jobs.caption_stage import caption_work, check_captions
+        from raydex.jobs.caption_stage import caption_work
+        from raydex.jobs.model_servers import notes
         from raydex.jobs.pipeline import build_stages, caption_stages, may_hold_images, start_board
 
         settings = self.settings
-        check_captions(settings)
+        for note in notes(settings):
+            self.say(note)
         clock = time.perf_counter()
         tally = Tally()
         first_epoch = next_epoch(self.lake)

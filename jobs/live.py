@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from raydex.cluster.delta import DataFile, read_delta, rewrite_table, scan_delta
-from raydex.cluster.lake import Lake, load_ledger
+from raydex.cluster.lake import Generation, Lake, load_ledger
 from raydex.ir.tables import RECORD_TABLES, TABLES
 
 KEYS = ["record_id", "content_hash", "fingerprint", "epoch"]
@@ -107,6 +107,26 @@ def sweep_unacknowledged(lake: Lake, acknowledged: int) -> Swept:
             removed[name] = done.rows_deleted
             written += done.bytes_written
     return Swept(removed, written)
+
+
+def kept_of_unfinished(ledger: pa.Table, generation: Generation | None) -> tuple[int, int]:
+    """(files, members) that the ledger acknowledges and no generation shows yet: what runs that did not finish have committed. `ledger` has
+    epoch and parent_id."""
+    rows = ledger.filter(pc.field("epoch") > (generation.epoch if generation else 0))
+    files = rows.filter(pc.field("parent_id") == "").num_rows
+    return files, rows.num_rows - files
+
+
+def kept_words(kept: tuple[int, int], generation: Generation | None, run_id: str) -> str:
+    """What of the run `run_id`, which did not finish, is kept."""
+    files, members = kept
+    if files or members:
+        inside = f" and {members} inside of them" if members else ""
+        return f"{files} records{inside} that it committed are kept"
+    if generation is not None and generation.run_id == run_id:
+        return f"all of it is kept, as generation {generation.number}"
+    stays = f"generation {generation.number} stays" if generation is not None else "there is no generation yet"
+    return f"it had committed nothing, so that it starts anew; {stays}"
 
 
 def stray_members(lake: Lake, deleted: set[str]) -> set[str]:

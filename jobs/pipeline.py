@@ -12,15 +12,12 @@ from pathlib import Path
 from typing import Any
 
 from raydex.cluster.stage import Stage
-from raydex.configs.settings import OcrSettings, StageSettings
+from raydex.configs.settings import StageSettings
 from raydex.ir.errors import ConfigError
 from raydex.jobs import caption_stage, chunk_stage, embed_stage, observe_stage, parse_stage
 from raydex.jobs.context import RunContext
 from raydex.jobs.known_vectors import write_known
-from raydex.jobs.observe import NONE
-from raydex.kernels.layout import LAYOUT_ENGINES
 from raydex.kernels.media_types import EXTENSIONS
-from raydex.kernels.ocr import OCR_ENGINES
 
 # types that never wait for OCR; all others may
 TEXT_ONLY = frozenset(media for media in EXTENSIONS.values() if media.startswith("text/")) - {"text/html", "text/markdown"}
@@ -28,12 +25,8 @@ TEXT_ONLY = frozenset(media for media in EXTENSIONS.values() if media.startswith
 
 def build_stages(context: RunContext, resources: dict[str, float], board: Any, batches: int, *, images: bool = True) -> tuple[Stage, ...]:
     """Parse → observe → chunk → embed. `images`: some files may hold pages or pictures to be read, so that parsing leaves half of the CPUs
-    to OCR. Raises ConfigError when a worker of each does not fit into the cluster, an engine is not there, or device and GPUs
-    disagree."""
+    to OCR. Raises ConfigError when a worker of each does not fit into the cluster."""
     settings = context.settings.stages
-    check_device("embed", context.settings.embed.device, settings.embed.gpus)
-    check_device("ocr", context.settings.ocr.device, settings.observe.gpus, stage="observe")
-    check_engines(context.settings.ocr)
     check_room({name: getattr(settings, name) for name in ("parse", "observe", "chunk", "embed")}, resources)
     known = Path(context.lake_root) / "staging" / f"known-{context.run_id}.npz"
     known.parent.mkdir(parents=True, exist_ok=True)
@@ -93,14 +86,6 @@ def may_hold_images(paths: Iterable[str]) -> bool:
     return any(EXTENSIONS.get(path.rpartition("/")[2].lower().rpartition(".")[2], "") not in TEXT_ONLY for path in paths)
 
 
-def check_engines(ocr: OcrSettings) -> None:
-    """Raises ConfigError when there is no engine of such a name."""
-    for key, name, known in (("engine", ocr.engine, OCR_ENGINES), ("layout", ocr.layout, LAYOUT_ENGINES)):
-        if name != NONE and name not in known:
-            remedy = f"Use one of: {', '.join(sorted(known))}, or none"
-            raise ConfigError(f"there is no such engine: {name!r}", place=f"ocr.{key}", remedy=remedy)
-
-
 def check_room(stages: dict[str, StageSettings], resources: dict[str, float]) -> None:
     """A pool that can never start would hang the run: say so before the first document."""
     for kind, key in (("cpus", "CPU"), ("gpus", "GPU")):
@@ -112,17 +97,6 @@ def check_room(stages: dict[str, StageSettings], resources: dict[str, float]) ->
                 place=f"stages.*.{kind}",
                 remedy=f"Lower stages.<stage>.{kind} or stages.<stage>.workers, or use a larger cluster",
             )
-
-
-def check_device(section: str, device: str, gpus: float, stage: str = "") -> None:
-    """A GPU is reserved, used and paid for, or none of these. Raises ConfigError when the device and the stage's GPUs say otherwise."""
-    stage = stage or section
-    if gpus and device == "cpu":
-        said = f"stages.{stage}.gpus reserves {gpus:g} GPUs a worker, and {section}.device computes on the CPU"
-        raise ConfigError(said, place=f"{section}.device", remedy=f"Set {section}.device: auto, or stages.{stage}.gpus: 0")
-    if not gpus and device.startswith("cuda"):
-        said = f"{section}.device is {device}, and stages.{stage}.gpus gives the stage no GPU"
-        raise ConfigError(said, place=f"stages.{stage}.gpus", remedy=f"Set stages.{stage}.gpus: 1 ({section}.device: auto then takes it)")
 
 
 def start_board() -> Any:

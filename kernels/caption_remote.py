@@ -49,7 +49,7 @@ class RemoteCaptioner:
         """One text or error an image, in order. Errors: `endpoint` for what may go well another time, `invalid_input` for an image that
         the server refuses."""
         if self._fault is not None:
-            self._fault = self._probe(attempts=1)
+            self._fault = self.probe(attempts=1)
         return list(self._pool.map(self._one, images))
 
     def _one(self, image: bytes) -> str | InputError:
@@ -68,12 +68,12 @@ class RemoteCaptioner:
         refused = error.status in REFUSED
         with self._lock:
             if not (refused and self._answered) and self._fault is None:
-                self._fault = self._probe()
+                self._fault = self.probe()
             if self._fault is not None:
                 return self._fault
         return InputError(f"the server refused the image: HTTP {error.status}") if refused else error
 
-    def _probe(self, attempts: int = 0) -> EndpointError | None:
+    def probe(self, attempts: int = 0) -> EndpointError | None:
         """What the server answers to an image that is in order: None, or its fault."""
         try:
             self._ask(_plain_image(), attempts)

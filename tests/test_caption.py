@@ -461,6 +461,9 @@ def test_a_folder_without_a_model_and_parts_without_gpus(tmp_path: Path) -> None
     with pytest.raises(ConfigError, match=r"config\.json is missing"):
         check_model(CaptionSettings(model=str(tmp_path)), 0)
     (tmp_path / "config.json").write_text("{}")
+    with pytest.raises(ConfigError, match="no weights"):
+        check_model(CaptionSettings(model=str(tmp_path)), 0)
+    (tmp_path / "model.safetensors").touch()
     assert check_model(CaptionSettings(model=str(tmp_path)), 0.5) == tmp_path
     split = CaptionSettings(model=str(tmp_path), engine={"tensor_parallel_size": 2})
     assert check_model(split, 2) == tmp_path

@@ -74,6 +74,19 @@ def test_an_early_end_has_its_exit_code_and_its_row(
     assert ("Traceback" in said) == isinstance(error, RuntimeError)
 
 
+def test_a_wrong_configuration_that_shows_late_says_what_is_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(self: IndexRun) -> dict[str, Any]:
+        self.writes = True
+        raise ConfigError("no chat template", place="caption.model", remedy="Name another")
+
+    monkeypatch.setattr(IndexRun, "run", fail)
+    assert run(["index", str(tmp_path), "--lake", str(tmp_path / "lake"), "-q"]) == 2
+    said = "caption.model: no chat template. Name another. What was committed is kept: run the same command again"
+    assert said in capsys.readouterr().err and runs_of(tmp_path / "lake") == [("failed", said)]
+
+
 def test_a_second_failure_does_not_hide_the_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import raydex.jobs.summary
 

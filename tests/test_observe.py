@@ -19,7 +19,8 @@ from raydex.configs.settings import load_settings
 from raydex.ir.errors import CapacityError, ConfigError
 from raydex.jobs.observe import Observer, Sight
 from raydex.jobs.one_file import parse_one
-from raydex.jobs.pipeline import check_engines, may_hold_images
+from raydex.jobs.pipeline import may_hold_images
+from raydex.jobs.preflight import check_engines
 from raydex.jobs.range_reading import read_readings, write_readings
 from raydex.jobs.waiting import Waiting, read_waiting, write_waiting
 from raydex.kernels.layout import Region
@@ -319,7 +320,7 @@ def test_staged_tables_come_back_as_they_were(tmp_path: Path) -> None:
 def test_unknown_engines_are_named_before_a_run() -> None:
     from raydex.configs.settings import load_settings
 
-    with pytest.raises(ConfigError, match="no such engine: 'rapidcr'"):
+    with pytest.raises(ConfigError, match=r"ocr\.engine is 'rapidcr'.*rapidocr, surya, none"):
         check_engines(load_settings(None, {"ocr": {"engine": "rapidcr"}}).ocr)
     check_engines(load_settings(None, {"ocr": {"engine": "none", "layout": "none"}}).ocr)
     assert may_hold_images(["a.py", "b.pdf"]) and may_hold_images(["noname"]) and not may_hold_images(["a.py", "b.csv"])

@@ -21,7 +21,7 @@ from raydex.jobs.flow import FILES, METRICS, receipt_columns, with_columns
 from raydex.jobs.observe_stage import ObserveWorker
 from raydex.jobs.parse_stage import ParseWorker
 from raydex.jobs.pdf_ranges import find_long_pdfs, parse_ranges
-from raydex.jobs.pipeline import check_device
+from raydex.jobs.preflight import check_device
 from raydex.jobs.work import number_epochs, work_tables
 from raydex.kernels.embed import Embedder
 from tests.corpus import write_pdf
