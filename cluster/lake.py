@@ -13,7 +13,6 @@ import errno
 import fcntl
 import json
 import os
-import socket
 import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -40,6 +39,7 @@ from raydex.cluster.delta import (
 )
 from raydex.cluster.faults import fault_point
 from raydex.cluster.files import local_folder, write_file
+from raydex.cluster.writer import Writer, decode, this_process
 from raydex.ir.errors import ConfigError, LockError, StoreError
 from raydex.ir.ids import digest_many, make_id
 from raydex.ir.rows import empty_table, to_table
@@ -140,13 +140,21 @@ class Lake:
         except FileNotFoundError:
             return None
 
+    def writer(self) -> Writer | None:
+        """Who holds the lake for writing, or held it when its process was killed; None where the last one let it go."""
+        try:
+            return decode((self.root / "writer.lock").read_bytes())
+        except FileNotFoundError:
+            return None
+
     def write_progress(self, stages: dict[str, Any]) -> None:
         """What the run at work has done and has before it, by stage; gone with the staging folder."""
         said = {"at": datetime.now(UTC).isoformat(), "stages": stages}
         write_file(self.staging / "progress.json", json.dumps(said).encode(), durable=False)
 
     def progress(self) -> dict[str, Any]:
-        """What `write_progress` said last, by stage; empty where it has said nothing for a minute: no run is at work, or it was killed."""
+        """What `write_progress` said last, by stage; empty where it has said nothing for a minute. A run that was killed a moment ago has
+        left it behind: `writer` tells whether there is one."""
         try:
             said = json.loads((self.staging / "progress.json").read_bytes())
         except FileNotFoundError:
@@ -167,7 +175,8 @@ class Lake:
         handle = _take_lock(self.root / "writer.lock")
         _held.add(handle)
         try:
-            _write_holder(handle, run_id)
+            os.ftruncate(handle, 0)
+            os.pwrite(handle, this_process(run_id).encode(), 0)
             _name(self.root)
             yield
         finally:
@@ -419,30 +428,16 @@ def _take_lock(path: Path) -> int:
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
-        holder = os.pread(handle, 4096, 0)
+        holder = decode(os.pread(handle, 4096, 0))
         os.close(handle)
         if error.errno not in (errno.EAGAIN, errno.EACCES):
             raise StoreError(f"the lake cannot be locked: {error.strerror}", place=str(path)) from error
         raise LockError(
-            f"another run writes to the lake: {_say_holder(holder)}",
+            f"another run writes to the lake: {holder or 'it has just begun and has not said its name yet'}",
             place=str(path.parent),
             remedy="Wait until it has ended, or end it; the lock is freed by itself",
         ) from error
     return handle
-
-
-def _write_holder(handle: int, run_id: str) -> None:
-    about = {"run_id": run_id, "pid": os.getpid(), "host": socket.gethostname(), "started": datetime.now(UTC).isoformat(timespec="seconds")}
-    os.ftruncate(handle, 0)
-    os.pwrite(handle, json.dumps(about).encode(), 0)
-
-
-def _say_holder(raw: bytes) -> str:
-    try:
-        about = json.loads(raw)
-        return f"{about['run_id']}, process {about['pid']} on {about['host']}, since {about['started']}"
-    except (ValueError, KeyError, TypeError):
-        return "it has just begun and has not said its name yet"
 
 
 def _to_columns(generation: Generation) -> dict[str, list[Any]]:

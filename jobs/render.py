@@ -288,13 +288,7 @@ def _hit_place(locators: list[dict[str, Any]]) -> str:
 def print_status(result: dict[str, Any]) -> None:
     console = _console()
     console.print(_text(f"{result['lake']}: generation {result['generation']}"))
-    if result["running"]:
-        table = _table("at work", ">done", ">of", ">queued", ">rejects")
-        for stage, figures in result["running"].items():
-            table.add_row(stage, *(str(figures[name]) for name in ("done", "total", "queued", "rejects")))
-        console.print(table)
-    elif result["unfinished_run"]:
-        console.print(_text(f"run {result['unfinished_run']} did not finish; run `raydex index` again to go on"))
+    _print_writer(console, result)
     for source in result["sources"]:
         commit = f" at {source['commit'][:12]}" if source["commit"] else ""
         dirty = f" ({len(source['dirty'])} dirty paths)" if source["dirty"] else ""
@@ -323,6 +317,25 @@ def print_status(result: dict[str, Any]) -> None:
         table = _table("run", "started", ">seconds", "state", ">generation")
         for run in result["runs"]:
             table.add_row(run["run"], run["started_at"][:19], str(run["seconds"]), run["state"], str(run["generation"]))
+        console.print(table)
+
+
+def _print_writer(console: Any, result: dict[str, Any]) -> None:
+    """The run at work, or the one that ended before its time: killed, stopped or failed."""
+    writer, unfinished = result["writer"], result["unfinished_run"]
+    named = writer and f"run {writer['run_id']} (process {writer['pid']} on {writer['host']}, since {writer['started']})"
+    if result["at_work"]:
+        doing = "" if result["running"] else ": before its stages, or past them (projection, stores, checks)"
+        console.print(_text(f"{named} is at work{doing}"))
+    elif unfinished and writer and writer["life"] == "elsewhere":
+        console.print(_text(f"{named} has not been heard of for a minute; whether it is still there can be asked on {writer['host']} alone"))
+    elif unfinished:
+        run = named if writer and writer["run_id"] == unfinished else f"run {unfinished}"
+        console.print(_text(f"{run} stopped without finishing; run `raydex index` again: {result['kept']}"))
+    if result["running"]:
+        table = _table("at work", ">done", ">of", ">queued", ">rejects")
+        for stage, figures in result["running"].items():
+            table.add_row(stage, *(str(figures[name]) for name in ("done", "total", "queued", "rejects")))
         console.print(table)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from raydex.cluster.delta import read_delta
 from raydex.cluster.lake import Lake, active_generation, load_ledger
 from raydex.ir.errors import REJECT_CLASSES
 from raydex.jobs.context import PENDING
+from raydex.jobs.live import kept_of_unfinished, kept_words
 from raydex.jobs.summary import member_states
 
 RUNS_SHOWN = 5
@@ -23,7 +25,9 @@ def lake_status(root: Path) -> dict[str, Any]:
     """Raises ConfigError when there is no lake; a lake whose first run has not ended has generation 0."""
     lake = Lake.open(root)
     generation = active_generation(lake)
-    ledger = load_ledger(lake, columns=["state", "parent_id", "reject_class", "missing", "media_type", "source_name", "fingerprints"])
+    ledger = load_ledger(lake, columns=["state", "parent_id", "reject_class", "missing", "media_type", "source_name", "fingerprints", "epoch"])
+    writer, unfinished, progress = lake.writer(), lake.dirty(), lake.progress()
+    at_work = writer is not None and (writer.life == "alive" or (writer.life == "elsewhere" and bool(progress)))
     versions = generation.table_versions if generation else {}
     seen = observation_states(lake, versions)
     missing: Counter[str] = Counter()
@@ -35,7 +39,9 @@ def lake_status(root: Path) -> dict[str, Any]:
     return {
         "lake": str(lake.root),
         "generation": generation.number if generation else 0,
-        "unfinished_run": lake.dirty(),
+        "unfinished_run": None if at_work else unfinished,
+        "kept": "" if at_work or not unfinished else kept_words(kept_of_unfinished(ledger, generation), generation, unfinished),
+        "writer": {**asdict(writer), "life": writer.life} if writer else None,
         "sources": list(generation.sources.values()) if generation else [],
         "records": dict(sorted(Counter(ledger.filter(pc.field("parent_id") == "").column("state").to_pylist()).items())),
         "children": {name: count for name, count in member_states(ledger).items() if count},
@@ -43,7 +49,8 @@ def lake_status(root: Path) -> dict[str, Any]:
         "missing": dict(sorted(missing.items())),
         "observations": seen,
         "backlog": standing_backlog(ledger, seen),
-        "running": lake.progress(),
+        "at_work": at_work,
+        "running": progress if at_work else {},
         "rejects": dict(sorted(rejects.items())),
         "tables": table_counts(lake, versions),
         "stores": generation.cursors if generation else {},

@@ -216,6 +216,30 @@ def test_a_holder_that_has_not_said_its_name(lake):
             pytest.fail("two writers")
 
 
+def test_a_writer_that_was_killed_is_told_from_one_at_work(lake, monkeypatch):
+    assert lake.writer() is None
+    with lake.lock("run_1"):
+        held = (lake.root / "writer.lock").read_bytes()
+        assert (lake.writer().run_id, lake.writer().pid, lake.writer().life) == ("run_1", os.getpid(), "alive")
+    assert lake.writer() is None
+    child = subprocess.Popen([sys.executable, "-c", "pass"])
+    for change, life in (
+        ({}, "alive"),
+        ({"born": "another boot"}, "gone"),  # the number belongs to another process by now
+        ({"pid": child.pid}, "gone"),  # ended, and not yet waited for
+        ({"pid": 2**30}, "gone"),
+        ({"host": "elsewhere.example"}, "elsewhere"),
+    ):
+        about = {**json.loads(held), **change}
+        if about["pid"] == child.pid:
+            os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
+        (lake.root / "writer.lock").write_text(json.dumps(about))
+        assert lake.writer().life == life, change
+    child.wait()
+    (lake.root / "writer.lock").write_text("{")
+    assert lake.writer() is None
+
+
 def test_an_unfinished_run_leaves_a_note(lake):
     assert lake.dirty() is None
     lake.mark_dirty("run_1")
