@@ -197,12 +197,20 @@ def status(lake: LakeDir, json: Json = False) -> None:
 
 
 @app.command()
-def documents(lake: LakeDir, config: ConfigFile = None, json: Json = False) -> None:
+def documents(
+    lake: LakeDir,
+    config: ConfigFile = None,
+    state: Annotated[str | None, typer.Option(help="Only this state: indexed, degraded, rejected, unindexed, unknown.")] = None,
+    reject_class: Annotated[str | None, typer.Option("--class", help="Only rejects of this class.")] = None,
+    source_type: Annotated[str | None, typer.Option("--source-type", "--type", help="As of search, or a media type.")] = None,
+    json: Json = False,
+) -> None:
     """Documents with the index as truth: what the stores hold, merged with what the registry says (-c: its address)."""
     from raydex.jobs.documents import list_documents
     from raydex.jobs.render import print_documents, print_json
 
-    result = list_documents(lake, _settings(config, lake).stores.registry)
+    url = _settings(config, lake).stores.registry
+    result = list_documents(lake, url, state=state, reject_class=reject_class, source_type=source_type)
     if json:
         print_json(result)
     else:

@@ -11,9 +11,15 @@ import pyarrow.compute as pc
 
 from raydex.cluster.lake import Generation, Lake, load_ledger
 from raydex.cluster.registry import DocumentStatus, open_registry
+from raydex.ir.errors import REJECT_CLASSES, ConfigError
+from raydex.ir.kinds import RECORD_STATES
 from raydex.jobs.context import RunContext
 from raydex.jobs.places import held_registry, registry_url
 from raydex.jobs.reading import Reader, open_reader
+from raydex.jobs.source_types import source_type_of, source_types
+
+# of the ledger; `unindexed`: its vectors are gone from the store; `unknown`: the registry alone knows it
+STATES = (*RECORD_STATES, "unindexed", "unknown")
 
 
 def register(lake: Lake, context: RunContext, generation: Generation, since_epoch: int) -> None:
@@ -63,17 +69,23 @@ def _by_record(table: pa.Table) -> Counter[str]:
     return Counter(dict(zip(counts.column("record_id").to_pylist(), counts.column("count_all").to_pylist())))
 
 
-def list_documents(root: Path, registry: str = "") -> dict[str, Any]:
-    """{documents, mismatches}: every record of the lake with chunks, vectors and state; `note` names a mismatch with the registry.
+def list_documents(
+    root: Path, registry: str = "", *, state: str | None = None, reject_class: str | None = None, source_type: str | None = None
+) -> dict[str, Any]:
+    """{documents, total, mismatches}: every record of the lake with chunks, vectors and state; `note` names a mismatch with the registry.
 
-    `registry` is its URL; without one it is where the generation was registered.
+    `registry` is its URL; without one it is where the generation was registered. Of `documents` and `mismatches` only those that are in
+    this state, of this class of rejects and of this source type (or media type). Raises ConfigError for names of these that there are not.
     """
+    check_state(state)
+    check_class(reject_class)
+    types = None if source_type is None else source_types(source_type)
     reader = open_reader(root)
     held = vector_counts(reader)
     chunks = _rows_by_record(reader, "chunks")
     wanted = _by_record(reader.vector_rows(["record_id"])) if "vectors" in reader.generation.cursors else Counter()
     ledger = {row["record_id"]: row for row in reader.rows("records").to_pylist()}
-    titles = {row["record_id"]: row["title"] for row in reader.rows("documents", columns=["record_id", "title"]).to_pylist()}
+    heads = {row["record_id"]: row for row in reader.rows("documents", columns=["record_id", "title", "parser"]).to_pylist()}
     configured = registry or held_registry(reader.generation.cursors)
     known: dict[str, dict[str, Any]] = {}
     if configured or (reader.lake.stores / "registry.db").exists():
@@ -83,7 +95,7 @@ def list_documents(root: Path, registry: str = "") -> dict[str, Any]:
     for doc_id in sorted({*ledger, *known}, key=lambda i: _sort_key(ledger.get(i) or known[i])):
         record, entry = ledger.get(doc_id), known.get(doc_id)
         vectors, expected = held[doc_id], wanted[doc_id]
-        state = record["state"] if record else "unknown"
+        stands = record["state"] if record else "unknown"
         note = ""
         if record is None:
             note = "the registry knows it, the lake does not"
@@ -91,15 +103,15 @@ def list_documents(root: Path, registry: str = "") -> dict[str, Any]:
             note = "not in the registry"
         elif vectors != expected:
             note = f"{vectors} vectors in the store, {expected} expected"
-            state = "degraded" if vectors else ("rejected" if record["state"] == "rejected" else "unindexed")
+            stands = "degraded" if vectors else ("rejected" if record["state"] == "rejected" else "unindexed")
         rows.append(
             {
                 "document_id": doc_id,
                 "source": (record or entry or {}).get("source_name"),
                 "path": (record or entry or {}).get("path"),
-                "title": titles.get(doc_id) or (entry or {}).get("doc_name") or "",
+                "title": heads.get(doc_id, {}).get("title") or (entry or {}).get("doc_name") or "",
                 "media_type": (record or entry or {}).get("media_type"),
-                "state": state,
+                "state": stands,
                 "registry_status": entry["status"] if entry else None,
                 "chunks": chunks[doc_id],
                 "vectors": vectors,
@@ -109,7 +121,26 @@ def list_documents(root: Path, registry: str = "") -> dict[str, Any]:
                 "note": note,
             }
         )
-    return {"generation": reader.generation.number, "documents": rows, "mismatches": sum(bool(row["note"]) for row in rows)}
+    shown = [
+        row
+        for row in rows
+        if state in (None, row["state"])
+        and reject_class in (None, row["reject_class"])
+        and (types is None or source_type_of(row["media_type"] or "", heads.get(row["document_id"], {}).get("parser", "")) in types)
+    ]
+    mismatches = sum(bool(row["note"]) for row in shown)
+    return {"generation": reader.generation.number, "documents": shown, "total": len(rows), "mismatches": mismatches}
+
+
+def check_state(state: str | None) -> None:
+    if state is not None and state not in STATES:
+        raise ConfigError(f"unknown state {state!r}", place="--state", remedy=f"Known: {', '.join(STATES)}")
+
+
+def check_class(reject_class: str | None) -> None:
+    """Raises ConfigError."""
+    if reject_class is not None and reject_class not in REJECT_CLASSES:
+        raise ConfigError(f"unknown reject class {reject_class!r}", place="--class", remedy=f"Known: {', '.join(sorted(REJECT_CLASSES))}")
 
 
 def _sort_key(row: dict[str, Any]) -> tuple[str, str]:

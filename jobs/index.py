@@ -36,6 +36,7 @@ from raydex.jobs.source_names import check_names, check_run, gone_source, held_r
 from raydex.jobs.sources import Source, open_source
 from raydex.jobs.staging import empty_staging
 from raydex.jobs.stopwatch import Stopwatch
+from raydex.jobs.wording import record_counts
 from raydex.jobs.work import number_epochs, set_column, work_tables
 
 Say = Callable[[str], None]
@@ -119,7 +120,7 @@ class IndexRun:
     def run(self) -> dict[str, Any]:
         from raydex.jobs.finalize import finalize, renew
         from raydex.jobs.standing import standing
-        from raydex.jobs.summary import record_run, summarise
+        from raydex.jobs.summary import members_of_run, record_run, summarise
 
         recovered = self._recover()
         sources = self._open_sources()
@@ -167,8 +168,9 @@ class IndexRun:
             self.lake.clear_dirty()
         tally.rejects.update(unreported_rejects(ledger, generation, plan))
         generation = active_generation(self.lake)
-        left = ledger if stands != "make" else load_ledger(self.lake, ["state", "parent_id"])
-        summary = summarise(self, plan, tally, generation, finished, left)
+        left = ledger if stands != "make" else load_ledger(self.lake, ["state", "record_id", "parent_id", "source_id"])
+        inside = members_of_run(left, {source.source_id for source in sources}, plan if only is not None else None)
+        summary = summarise(self, plan, tally, generation, finished, inside)
         record_run(self.lake, self.context, summary, self.began, generation)
         return summary
 
@@ -351,12 +353,6 @@ def stage_totals(plan: Plan) -> dict[str, int]:
 
 def plan_line(plan: Plan, seconds: float) -> str:
     c = plan.counts
-    return (
-        f"{c['seen']} files seen ({plan.listed_bytes / 1e6:.1f} MB, {seconds:.1f} s): {c['new']} new, {c['changed']} changed, "
-        f"{c['unchanged']} unchanged, {c['deleted']} deleted"
-        + (
-            f"; left out by rule: {', '.join(f'{count} {rule}' for rule, count in sorted(plan.excluded.items()))}."
-            if plan.excluded
-            else "."
-        )
+    return f"{c['seen']} files seen ({plan.listed_bytes / 1e6:.1f} MB, {seconds:.1f} s): {record_counts(c)}" + (
+        f"; left out by rule: {', '.join(f'{count} {rule}' for rule, count in sorted(plan.excluded.items()))}." if plan.excluded else "."
     )

@@ -17,6 +17,7 @@ from raydex.cluster.lake import Lake
 from raydex.configs.settings import Settings
 from raydex.ir.errors import REJECT_CLASSES, ConfigError
 from raydex.ir.ids import record_id
+from raydex.jobs.context import PENDING
 from raydex.jobs.flow import WORK
 from raydex.jobs.held import Held, Known, index_ledger
 from raydex.jobs.member_plan import held_members
@@ -26,8 +27,9 @@ from raydex.jobs.work import WorkRows
 
 @dataclass(slots=True)
 class Plan:
-    """`work` are rows of the WORK schema without epochs; `unchanged_states` counts skipped records by state; `kept` are the fingerprints
-    of records that keep their last content."""
+    """`counts`: seen = new + changed + unchanged; among the changed are those whose content is the same: `reprocessed` for another
+    configuration or version, and `retried`. `work` are rows of the WORK schema without epochs; `unchanged_states` counts skipped records by
+    state; `kept` are the fingerprints of records that keep their last content."""
 
     counts: Counter[str] = field(default_factory=Counter)
     starts: Counter[str] = field(default_factory=Counter)
@@ -130,6 +132,9 @@ def _plan_source(
             plan.unchanged_states[before.state] += 1
             continue
         plan.counts["new" if before is None and settled is None else "changed"] += 1
+        if content == (before.content_hash if before is not None else settled):
+            again = path in known_forced or only is not None or (before is not None and _was_left(before, settings.limits.attempts))
+            plan.counts["retried" if again else "reprocessed"] += 1
         plan.starts[start] += 1
         row = _work_row(source, listed, content)
         row["start"] = start
@@ -193,6 +198,11 @@ def start_stage(before: Held | None, content: str, fingerprints: dict[str, str],
 
 def _may_retry(row: Held, attempts: int) -> bool:
     return bool(row.reject_class) and REJECT_CLASSES[row.reject_class].retryable and row.attempts < attempts
+
+
+def _was_left(row: Held, attempts: int) -> bool:
+    """Whether an earlier run did not come to the end of the record: it failed for a reason that may pass, or waits for its captions."""
+    return _may_retry(row, attempts) or "current_content" in row.missing or PENDING in row.fingerprints.values()
 
 
 def _hashed(

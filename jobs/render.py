@@ -10,11 +10,13 @@ from typing import Any
 
 import orjson
 
-from raydex.jobs.wording import block_words, place_words, ticket_part
+from raydex.jobs.wording import block_words, place_words, places_words, record_counts, ticket_part
 
 WIDTH = 110
+PIPED_WIDTH = 100_000  # what another program reads is not wrapped, whatever the terminal is like
 ROWS_SHOWN = 200
 TEXT_SHOWN = 90
+ERROR_PIPED = 300
 # all but tab and line feed
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
@@ -60,17 +62,19 @@ def _console() -> Any:
         def on_broken_pipe(self) -> None:
             raise BrokenPipeError  # whoever read our output has gone: rich would exit with 1, which means new rejects
 
-    return Terminal(highlight=False, soft_wrap=True)
+    piped = None if sys.stdout.isatty() else PIPED_WIDTH
+    return Terminal(highlight=False, soft_wrap=True, width=piped)
 
 
 def _table(*columns: str, title: str | None = None) -> Any:
     from rich import box
     from rich.table import Table
 
-    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
+    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
     for column in columns:
         right = column.startswith(">")
-        table.add_column(column.lstrip(">"), justify="right" if right else "left", overflow="fold")
+        # a figure is never broken over lines
+        table.add_column(column.lstrip(">"), justify="right" if right else "left", overflow="ellipsis" if right else "fold", no_wrap=right)
     return table
 
 
@@ -98,9 +102,11 @@ STAGE_COLUMNS = {
     "CPU s": "CPU seconds",
     "GPU s": "GPU seconds",
 }
+UNMEASURED = "–"
 STAGES_NOTE = (
     "queue: the most records that waited before the stage. actor-seconds: added up over its actors. wall seconds of parse "
-    "to embed: from the start of the stages to the last batch of this one, so that they overlap; rows/s is over wall seconds."
+    "to embed: from the start of the stages to the last batch of this one, so that they overlap; rows/s is over wall seconds. "
+    f"{UNMEASURED} was not measured."
 )
 
 
@@ -115,9 +121,9 @@ def stage_cells(name: str, figures: dict[str, Any]) -> tuple[str, ...]:
         f"{figures['rows_in']:.0f}",
         f"{figures['rows_out']:.0f}",
         f"{figures['rejects']:.0f}",
-        ("not measured" if queue is None else f"{queue:.0f}") if in_actors else "",
+        (UNMEASURED if queue is None else f"{queue:.0f}") if in_actors else "",
         f"{figures['seconds']:.1f}" if in_actors else "",
-        "not measured" if wall is None else f"{wall:.1f}",
+        UNMEASURED if wall is None else f"{wall:.1f}",
         f"{figures['rows_in'] / wall:.1f}" if wall else "",
         f"{figures['cpu_seconds']:.1f}",
         f"{figures['gpu_seconds']:.1f}",
@@ -135,10 +141,7 @@ def print_summary(summary: dict[str, Any]) -> None:
         console.print(table)
         console.print(STAGES_NOTE)
     r = summary["records"]
-    console.print(
-        f"{r['seen']} records: {r['new']} new, {r['changed']} changed, {r['unchanged']} unchanged, {r['deleted']} deleted; "
-        f"{r['indexed']} indexed, {r['degraded']} degraded, {r['rejected']} rejected."
-    )
+    console.print(f"{r['seen']} records: {record_counts(r)}; {r['indexed']} indexed, {r['degraded']} degraded, {r['rejected']} rejected.")
     if any(summary["children"].values()):
         console.print(
             "Inside of them (attachments, files of archives): " + ", ".join(f"{n} {name}" for name, n in summary["children"].items())
@@ -218,10 +221,10 @@ def _say_more(console: Any, rows: list[Any], name: str) -> None:
         console.print(f"{ROWS_SHOWN} of {len(rows)} {name} are shown; --json gives all.")
 
 
-def _short(text: str) -> str:
+def _short(text: str, room: int = TEXT_SHOWN) -> str:
     """The beginning of a text on one line; an ellipsis tells that it goes on."""
-    line = text[: TEXT_SHOWN + 1].replace("\r\n", "⏎").replace("\n", "⏎").replace("\r", "⏎")
-    return line if len(text) <= TEXT_SHOWN else line[:TEXT_SHOWN].rstrip("⏎ ") + "…"
+    line = text[: room + 1].replace("\r\n", "⏎").replace("\n", "⏎").replace("\r", "⏎")
+    return line if len(text) <= room else line[:room].rstrip("⏎ ") + "…"
 
 
 def _counts(parsed: dict[str, Any]) -> str:
@@ -267,10 +270,10 @@ def print_chunks(result: dict[str, Any]) -> None:
 def print_hits(result: dict[str, Any]) -> None:
     console = _console()
     for hit in result["hits"]:
-        where = _hit_place(hit["locators"])
-        path = " › ".join(hit["section_path"])
-        console.print(_text(f"{hit['rank']:>2}. {hit['score']:.3f}  {_line(hit['source'])}/{_line(hit['path'])}  {where}"))
-        console.print(_text(f"    {hit['title']}" + (f"  ({path})" if path else "")))
+        place = f"{_line(hit['source'])}/{_line(hit['path'])}"
+        console.print(_text(f"{hit['rank']:>2}. {hit['score']:.3f}  {place}  {_hit_place(hit['locators'])}".rstrip()))
+        if trail := _hit_trail(hit):
+            console.print(_text(f"    {trail}"))
         console.print(_text("    " + " ".join(hit["content"].split())[:220]))
         console.print(_text(f"    {hit['chunk_id']}" + (f"  {hit['entity_id']}" if hit["entity_id"] else "")))
     if result["truncated"]:
@@ -279,10 +282,20 @@ def print_hits(result: dict[str, Any]) -> None:
 
 
 def _hit_place(locators: list[dict[str, Any]]) -> str:
-    """Where a hit begins, and what part of a ticket it is."""
-    first = place_words(locators[0]) if locators else ""
+    """Where a hit lies, and what part of a ticket it is."""
+    places = places_words(locators) if locators else ""
     part = ticket_part(locators)
-    return f"{first} ({part})" if part else first
+    return f"{places} ({part})" if part else places
+
+
+def _hit_trail(hit: dict[str, Any]) -> str:
+    """The headings down to a hit, and its title where it is neither one of them nor the name of its file."""
+    trail = [heading for heading in hit["section_path"] if heading]
+    title = hit["title"]
+    named = hit["path"] == title or hit["path"].endswith((f"/{title}", f"!{title}"))
+    if title and title not in trail and not named:
+        trail.append(title)
+    return " › ".join(map(_line, trail))
 
 
 def print_status(result: dict[str, Any]) -> None:
@@ -328,7 +341,7 @@ def _print_writer(console: Any, result: dict[str, Any]) -> None:
         doing = "" if result["running"] else ": before its stages, or past them (projection, stores, checks)"
         console.print(_text(f"{named} is at work{doing}"))
     elif unfinished and writer and writer["life"] == "elsewhere":
-        console.print(_text(f"{named} has not been heard of for a minute; whether it is still there can be asked on {writer['host']} alone"))
+        console.print(_text(f"{named} is silent for a minute; whether it is still there can be asked on {writer['host']} alone"))
     elif unfinished:
         run = named if writer and writer["run_id"] == unfinished else f"run {unfinished}"
         console.print(_text(f"{run} stopped without finishing; run `raydex index` again: {result['kept']}"))
@@ -340,19 +353,38 @@ def _print_writer(console: Any, result: dict[str, Any]) -> None:
 
 
 def print_documents(result: dict[str, Any]) -> None:
+    """A table for people; another program gets a line a document, fields apart by tabs, under a line of their names."""
+    rows = result["documents"]
+    counted = f"{len(rows)} documents, {result['mismatches']} mismatches between stores and registry."
+    if len(rows) != result["total"]:
+        counted = f"{len(rows)} of {result['total']} documents, {result['mismatches']} mismatches between stores and registry."
+    if not sys.stdout.isatty():
+        fields = ("document", "title", "media type", "state", "chunks", "vectors", "error", "note")
+        for line in (fields, *(_document_cells(row, ERROR_PIPED) for row in rows)):
+            sys.stdout.write("\t".join(map(_plain, line)) + "\n")
+        sys.stdout.flush()
+        sys.stderr.write(counted + "\n")
+        return
     console = _console()
-    table = _table("document", "title", "state", ">chunks", ">vectors", "note")
-    for row in result["documents"]:
-        table.add_row(
-            _text(f"{_line(row['source'])}/{_line(row['path'])}"),
-            _text(_line(row["title"])[:50]),
-            row["state"],
-            str(row["chunks"]),
-            str(row["vectors"]),
-            _text(_line(row["note"] or row["reject_class"] or (f"lacks {', '.join(row['missing'])}" if row["missing"] else ""))),
-        )
+    table = _table("document", "title", "state", ">chunks", ">vectors", "error", "note")
+    for row in rows:
+        document, title, _, *cells = _document_cells(row, TEXT_SHOWN)
+        table.add_row(_text(_line(document)), _text(_line(title)[:50]), *(_text(_line(cell)) for cell in cells))
     console.print(table)
-    console.print(f"{len(result['documents'])} documents, {result['mismatches']} mismatches between stores and registry.")
+    console.print(counted)
+
+
+def _document_cells(row: dict[str, Any], room: int) -> tuple[str, ...]:
+    """Document, title, media type, state, chunks, vectors, error (its class, and how its message begins), note."""
+    failed = ": ".join(part for part in (row["reject_class"], _short(row["error"], room)) if part)
+    note = row["note"] or (f"lacks {', '.join(row['missing'])}" if row["missing"] else "")
+    place = f"{row['source']}/{row['path']}"
+    return place, row["title"], row["media_type"] or "", row["state"], str(row["chunks"]), str(row["vectors"]), failed, note
+
+
+def _plain(text: str) -> str:
+    """A field of a line: no tab, no line end, nothing that steers a terminal."""
+    return str(_text(_line(text).replace("\t", "\\t")))
 
 
 def print_shown(result: dict[str, Any]) -> None:

@@ -122,11 +122,14 @@ def _cards(summary: dict[str, Any]) -> str:
 
 def _funnel(records: dict[str, int]) -> str:
     most = max(records["seen"], records["deleted"], 1)
+    again, retried = records.get("reprocessed", 0), records.get("retried", 0)  # older runs do not tell them apart
     rows = [
         ("seen", records["seen"], ""),
         ("unchanged", records["unchanged"], ""),
         ("new", records["new"], ""),
-        ("changed", records["changed"], ""),
+        ("changed", records["changed"] - again - retried, ""),
+        ("reprocessed", again, ""),
+        ("tried again", retried, ""),
         ("indexed", records["indexed"], "done"),
         ("degraded", records["degraded"], "warn"),
         ("rejected", records["rejected"], "bad"),

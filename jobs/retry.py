@@ -11,7 +11,8 @@ import pyarrow.compute as pc
 
 from raydex.cluster.lake import Lake, active_generation, load_ledger
 from raydex.configs.settings import Settings
-from raydex.ir.errors import REJECT_CLASSES, ConfigError
+from raydex.ir.errors import ConfigError
+from raydex.jobs.documents import check_class
 from raydex.jobs.index import IndexRequest, index
 from raydex.jobs.summary import join_stages
 
@@ -25,8 +26,7 @@ def retry(root: Path, settings: Settings, reject_class: str | None, *, progress:
     A retry is asked for by hand, so that terminal classes and spent attempts run again too.
     """
     lake = Lake.open(root)
-    if reject_class is not None and reject_class not in REJECT_CLASSES:
-        raise ConfigError(f"unknown reject class {reject_class!r}", remedy=f"Known: {', '.join(sorted(REJECT_CLASSES))}")
+    check_class(reject_class)
     generation = active_generation(lake)
     ledger = load_ledger(lake)
     mask = pc.not_equal(ledger.column("reject_class"), "")
@@ -71,7 +71,7 @@ def retry(root: Path, settings: Settings, reject_class: str | None, *, progress:
 
 
 def _no_records() -> dict[str, int]:
-    return dict.fromkeys(("seen", "new", "changed", "unchanged", "deleted", "indexed", "degraded", "rejected"), 0)
+    return dict.fromkeys(("seen", "new", "changed", "reprocessed", "retried", "unchanged", "deleted", "indexed", "degraded", "rejected"), 0)
 
 
 def _merge(left: dict[str, Any] | None, right: dict[str, Any]) -> dict[str, Any]:
@@ -80,6 +80,7 @@ def _merge(left: dict[str, Any] | None, right: dict[str, Any]) -> dict[str, Any]
     merged = dict(right)
     merged["seconds"] = left["seconds"] + right["seconds"]
     merged["records"] = {key: left["records"][key] + value for key, value in right["records"].items()}
+    merged["children"] = {state: left["children"].get(state, 0) + count for state, count in right["children"].items()}
     merged["rejects"] = {key: left["rejects"].get(key, 0) + right["rejects"].get(key, 0) for key in {*left["rejects"], *right["rejects"]}}
     merged["stages"] = join_stages(left["stages"], right["stages"])
     return merged

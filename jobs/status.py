@@ -25,7 +25,8 @@ def lake_status(root: Path) -> dict[str, Any]:
     """Raises ConfigError when there is no lake; a lake whose first run has not ended has generation 0."""
     lake = Lake.open(root)
     generation = active_generation(lake)
-    ledger = load_ledger(lake, columns=["state", "parent_id", "reject_class", "missing", "media_type", "source_name", "fingerprints", "epoch"])
+    columns = ["state", "parent_id", "reject_class", "missing", "media_type", "source_name", "fingerprints", "epoch"]
+    ledger = load_ledger(lake, columns)
     writer, unfinished, progress = lake.writer(), lake.dirty(), lake.progress()
     at_work = writer is not None and (writer.life == "alive" or (writer.life == "elsewhere" and bool(progress)))
     versions = generation.table_versions if generation else {}

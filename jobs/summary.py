@@ -20,6 +20,7 @@ from raydex.ir.rows import to_table
 from raydex.jobs.context import STAGES, RunContext
 from raydex.jobs.epochs import FIGURES, Tally
 from raydex.jobs.held import WHERE_SEEN
+from raydex.jobs.member_plan import held_members
 from raydex.jobs.plan import Plan
 
 if TYPE_CHECKING:
@@ -29,10 +30,10 @@ STAGE_NAMES = ("list", "parse", "observe", "caption", "chunk", "embed", "project
 
 
 def summarise(
-    run: IndexRun, plan: Plan, tally: Tally, generation: Generation | None, finished: dict[str, Any], ledger: pa.Table
+    run: IndexRun, plan: Plan, tally: Tally, generation: Generation | None, finished: dict[str, Any], members: pa.Table
 ) -> dict[str, Any]:
-    """records: seen = new + changed + unchanged = indexed + degraded + rejected (contracts 18); deleted is outside seen. children: members
-    of the ledger as the run leaves it, by state.
+    """records: seen = new + changed + unchanged = indexed + degraded + rejected (contracts 18); deleted is outside seen. Among the changed,
+    reprocessed and retried have the same content. children: the members of these records as the run leaves them, by state.
 
     stages: `seconds` of those that run in actors (parse to embed) add up over their actors, those of the other steps are the driver's.
     `wall_seconds` and `queue` (the most records that waited before the stage) come from the board; they are null where it did not answer.
@@ -58,13 +59,15 @@ def summarise(
             "seen": counts["seen"],
             "new": counts["new"],
             "changed": counts["changed"],
+            "reprocessed": counts["reprocessed"],
+            "retried": counts["retried"],
             "unchanged": counts["unchanged"],
             "deleted": counts["deleted"],
             "indexed": states["indexed"],
             "degraded": states["degraded"],
             "rejected": states["rejected"],
         },
-        "children": member_states(ledger),
+        "children": member_states(members),
         "stages": {
             name: {key: None if value is None else round(value, 3) for key, value in figures.items()} for name, figures in stages.items()
         },
@@ -77,6 +80,17 @@ def summarise(
         "started_seconds": {key: round(value, 3) for key, value in run.seconds.items()},
         "stores": finished.get("stores", {}),
     }
+
+
+def members_of_run(ledger: pa.Table, source_ids: set[str], retried: Plan | None) -> pa.Table:
+    """Rows of the members in these sources, of a retry those in the files that it took up."""
+    rows = ledger.filter((pc.field("parent_id") != "") & pc.field("source_id").isin(sorted(source_ids)))
+    if retried is None or not rows.num_rows:
+        return rows
+    files = set(retried.work.column("record_id").to_pylist())
+    roots = held_members(rows.select(["record_id", "parent_id", "source_id"]), source_ids).roots
+    wanted = [record for record in rows.column("record_id").to_pylist() if roots[record] in files]
+    return rows.filter(pc.field("record_id").isin(wanted))
 
 
 def member_states(ledger: pa.Table) -> dict[str, int]:

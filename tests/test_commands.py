@@ -21,7 +21,7 @@ from tests.corpus import FILES
 
 pytestmark = pytest.mark.slow
 RECORDS = len(FILES) + 1
-COUNTS = {"seen", "new", "changed", "unchanged", "deleted", "indexed", "degraded", "rejected"}
+COUNTS = {"seen", "new", "changed", "reprocessed", "retried", "unchanged", "deleted", "indexed", "degraded", "rejected"}
 FIGURES = {"rows_in", "rows_out", "rejects", "seconds", "cpu_seconds", "gpu_seconds"}
 STAGES = ("list", "parse", "chunk", "embed")
 
@@ -230,7 +230,14 @@ def test_documents(lake: Path, asked: Ask, said: Say) -> None:
     listed = asked("documents", "--lake", lake)
     assert len(listed["documents"]) == RECORDS and listed["mismatches"] == 0
     assert {"document_id", "path", "state", "registry_status", "chunks", "vectors"} <= set(listed["documents"][0])
-    assert f"{RECORDS} documents, 0 mismatches" in said("documents", "--lake", lake)
+    lines = said("documents", "--lake", lake).splitlines()
+    assert len(lines) == RECORDS + 1 and {line.count("\t") for line in lines} == {7}
+    refused = asked("documents", "--lake", lake, "--state", "rejected", "--class", "unsupported_media_type")
+    assert len(refused["documents"]) == 2 and refused["total"] == RECORDS
+    code = asked("documents", "--lake", lake, "--type", "code")["documents"]
+    assert code and {row["media_type"] for row in code} <= {"text/x-python", "text/x-typescript"}
+    for option in ("--state", "--class", "--type"):
+        assert "Known: " in said("documents", "--lake", lake, option, "nonsense", code=2)
 
 
 def test_documents_by_another_registry(lake: Path, tmp_path: Path, asked: Ask) -> None:

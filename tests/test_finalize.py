@@ -241,6 +241,23 @@ def test_another_registry_gets_every_document(bare: Plant) -> None:
     assert (len(result["documents"]), result["mismatches"]) == (4, 0)
 
 
+def test_documents_of_a_state_a_class_or_a_type(bare: Plant) -> None:
+    bare.run()
+    for filters, count in (
+        ({"state": "indexed"}, 4),
+        ({"state": "rejected"}, 0),
+        ({"source_type": "text/plain"}, 4),
+        ({"source_type": "document"}, 4),
+        ({"source_type": "code"}, 0),
+        ({"reject_class": "too_large"}, 0),
+    ):
+        result = list_documents(bare.lake.root, **filters)
+        assert (len(result["documents"]), result["total"]) == (count, 4), filters
+    for wrong in ({"state": "lost"}, {"reject_class": "lost"}, {"source_type": "lost"}):
+        with pytest.raises(ConfigError, match=r"lost.*Known: "):
+            list_documents(bare.lake.root, **wrong)
+
+
 def test_a_lost_registry_is_filled_again(bare: Plant) -> None:
     first = bare.run()
     (bare.lake.stores / "registry.db").unlink()

@@ -9,12 +9,16 @@ from email.message import EmailMessage
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from raydex.cluster.objects import ObjectStore
 from raydex.configs.settings import load_settings
 from raydex.ir.ids import content_hash
 from raydex.jobs.one_file import parse_one
+from raydex.jobs.plan import Plan
+from raydex.jobs.retry import _merge
+from raydex.jobs.summary import members_of_run
 from tests.stage_runs import PlainRun
 
 
@@ -216,3 +220,26 @@ def test_one_file_is_printed_with_its_members(tmp_path: Path) -> None:
     assert [child["path"] for child in parsed["children"]] == ["a.zip!/page.json", "a.zip!/same.txt", "a.zip!/b/same.txt"]
     (issue,) = parsed["children"][0]["children"]
     assert issue["issue"]["key"] == "OPS-7" and issue["document"]["title"] == "OPS-7 Pump stalls"
+
+
+def test_a_run_counts_the_members_of_its_own_files() -> None:
+    """Of its sources, and of a retry only those inside of what was taken up, at any depth."""
+    rows = [
+        ("zip_1", "", "src_a"),
+        ("in_1", "zip_1", "src_a"),
+        ("deep_1", "in_1", "src_a"),
+        ("zip_2", "", "src_a"),
+        ("in_2", "zip_2", "src_a"),
+        ("in_3", "zip_3", "src_b"),
+    ]
+    ledger = pa.table({name: [row[at] for row in rows] for at, name in enumerate(("record_id", "parent_id", "source_id"))})
+    assert members_of_run(ledger, {"src_a"}, None)["record_id"].to_pylist() == ["in_1", "deep_1", "in_2"]
+    plan = Plan(work=pa.table({"record_id": ["zip_1"]}))
+    assert members_of_run(ledger, {"src_a"}, plan)["record_id"].to_pylist() == ["in_1", "deep_1"]
+
+
+def test_a_retry_over_sources_adds_its_members_up() -> None:
+    def summary(count: int) -> dict[str, Any]:
+        return {"seconds": 1.0, "records": {"seen": 1}, "rejects": {}, "stages": {}, "children": {"indexed": count, "rejected": 1}}
+
+    assert _merge(summary(2), summary(3))["children"] == {"indexed": 5, "rejected": 2}

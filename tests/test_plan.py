@@ -19,6 +19,7 @@ from raydex.ir.rows import to_table
 from raydex.jobs.held import Held
 from raydex.jobs.plan import make_plan, start_stage
 from raydex.jobs.sources import open_source
+from raydex.jobs.wording import record_counts
 from raydex.jobs.work import number_epochs, work_tables
 
 PRINTS = {"parse": "p1", "observe": "o1", "caption": "i1", "chunk": "c1", "embed": "e1", "project": "j1"}
@@ -102,6 +103,26 @@ def test_a_changed_fingerprint_starts_at_its_stage(tmp_path: Path, docs: Path, s
     plan = plan_of(tmp_path, held(docs), prints={**PRINTS, stage: "new"})
     assert set(plan.work["start"].to_pylist()) == {start}
     assert plan.work.num_rows == 4
+
+
+def test_what_is_done_again_is_not_called_changed(tmp_path: Path, docs: Path) -> None:
+    """Other content, another version of a stage, a failure that may pass, a terminal one under new limits."""
+    rows = held(docs)
+    (docs / "a.txt").write_bytes(b"other")
+    rows[1] = ledger_row(docs, "b.txt", b"b", fingerprints=[("parse", "p0"), ("chunk", "c1"), ("embed", "e1")])
+    rows[2] = ledger_row(docs, "c.txt", b"c", state="rejected", reject_class="unreadable", attempts=1)
+    rows[3] = ledger_row(docs, "d.txt", b"d", state="rejected", reject_class="too_large", fingerprints=[("parse", "p0")])
+    counts = plan_of(tmp_path, rows).counts
+    assert +counts == {"seen": 4, "changed": 4, "reprocessed": 2, "retried": 1}
+    assert record_counts(counts) == (
+        "0 new, 1 changed, 2 reprocessed for another configuration or version, 1 tried again, 0 unchanged, 0 deleted"
+    )
+
+
+def test_a_retry_changes_nothing_but_tries_again(tmp_path: Path, docs: Path) -> None:
+    rows = held(docs)
+    plan = plan_of(tmp_path, rows, only={rows[0]["record_id"]})
+    assert +plan.counts == {"seen": 1, "changed": 1, "retried": 1}
 
 
 def test_deleted_files_are_deleted_records_of_this_source_only(tmp_path: Path, docs: Path) -> None:

@@ -132,7 +132,7 @@ def test_the_report_shows_queues_and_tells_actor_seconds_from_wall_seconds(runs:
 @pytest.mark.parametrize("missing", [{}, {"queue": None, "wall_seconds": None}])
 def test_what_was_not_measured_is_not_shown_as_zero(runs: Runs, missing: dict[str, None]) -> None:
     runs.finish({"list": FIGURES, "parse": {**FIGURES, **missing}})
-    assert cells(runs.page(), "parse") == ["6", "5", "1", "not measured", "4.0", "not measured", "", "3.0", "0.0"]
+    assert cells(runs.page(), "parse") == ["6", "5", "1", "–", "4.0", "–", "", "3.0", "0.0"]
     assert cells(runs.page(), "list") == ["6", "5", "1", "", "", "4.0", "1.5", "3.0", "0.0"]
 
 

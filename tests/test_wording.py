@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +11,9 @@ import pytest
 from raydex.configs.settings import load_settings
 from raydex.ir.locator import Locator
 from raydex.jobs.one_file import parse_one
-from raydex.jobs.render import ROWS_SHOWN, print_hits, print_parsed, print_shown
+from raydex.jobs.render import ROWS_SHOWN, print_documents, print_hits, print_parsed, print_shown, print_summary, print_verdict
 from raydex.jobs.source_types import SOURCE_TYPES
-from raydex.jobs.wording import block_words, place_words, ticket_part
+from raydex.jobs.wording import block_words, place_words, places_words, ticket_part
 
 CORPUS = Path(__file__).parents[1] / "examples" / "corpus"
 
@@ -48,6 +49,31 @@ def printed(file: Path, capsys: pytest.CaptureFixture[str]) -> str:
 )
 def test_places_in_words(place: Locator, words: str) -> None:
     assert place_words(place.to_json()) == words
+
+
+@pytest.mark.parametrize(
+    ("places", "words"),
+    [
+        ([Locator(page=3), Locator(page=4, bbox=(0, 0, 1, 1)), Locator(page=5), Locator(page=4)], "pages 3–5"),
+        ([Locator(page=3), Locator(page=3, bbox=(0, 0, 1, 1))], "page 3"),
+        ([Locator(slide=2), Locator(slide=4), Locator(slide=6), Locator(slide=8), Locator(slide=10)], "slides 2, 4, 6, +2 more"),
+        ([Locator(line=(3, 4), char=(0, 9)), Locator(line=(9, 12), char=(20, 40))], "lines 3–12"),
+        ([Locator(line=(3, 3), char=(0, 9)), Locator(line=(3, 3), char=(20, 40))], "line 3"),
+        ([Locator(row=5, line=(6, 6)), Locator(row=6, line=(7, 7)), Locator(row=9, line=(10, 10))], "rows 5–6, 9"),
+        ([Locator(paragraph=3), Locator(paragraph=4, note=1)], "paragraphs 3–4"),
+        ([Locator(sheet="S 1", cells="A1:D40"), Locator(sheet="S 1", cells="F1:G9")], "sheet S 1, cells A1:D40, cells F1:G9"),
+        (
+            [Locator(sheet=name, cells="A1:B2") for name in ("one", "two", "three", "four", "five")],
+            "sheet one, cells A1:B2, sheet two, cells A1:B2, sheet three, cells A1:B2, +2 more",
+        ),
+        ([Locator(part="1.1", char=(0, 9)), Locator(part="1.2", char=(0, 4))], "part 1.1, chars 0–9, part 1.2, chars 0–4"),
+        ([Locator(pointer="/a"), Locator(pointer="/b"), Locator(pointer="/a")], "/a, /b"),
+        ([Locator(comment="7", field="comment"), Locator(field="changelog")], "comment 7, changelog"),
+        ([Locator(slide=2, shape=4)], "slide 2, shape 4"),
+    ],
+)
+def test_all_places_of_a_chunk_in_words(places: list[Locator], words: str) -> None:
+    assert places_words([place.to_json() for place in places]) == words
 
 
 def block(kind: str = "paragraph", place: dict[str, Any] | None = None, **metadata: Any) -> dict[str, Any]:
@@ -159,6 +185,92 @@ def test_hits_and_shown_things_say_what_part_of_a_ticket_they_are(capsys: pytest
     print_shown({"id": "chk_1", "table": "chunks", "generation": 1, "row": {"content": "x"}, "locators": places, "source_text": None})
     out = capsys.readouterr().out
     assert "part of the ticket: changes of fields, no requirement" in out and "source text: none" in out
+
+
+@pytest.mark.parametrize(
+    ("title", "section_path", "line"),
+    [
+        ("Restart", ["Manual", "Restart"], "Manual › Restart"),
+        ("Restart", [], "Restart"),
+        ("pump.html", [], None),
+        ("docs/pump.html", ["Manual"], "Manual"),
+        ("Table 2", ["Manual"], "Manual › Table 2"),
+    ],
+)
+def test_a_hit_says_its_title_and_its_path_once(
+    capsys: pytest.CaptureFixture[str], title: str, section_path: list[str], line: str | None
+) -> None:
+    hit = {"rank": 1, "score": 0.5, "source": "s", "path": "docs/pump.html", "title": title, "section_path": section_path}
+    hit |= {"locators": [{"page": 3}, {"page": 4}], "content": "text", "chunk_id": "chk_1", "entity_id": ""}
+    print_hits({"hits": [hit], "truncated": False, "generation": 1, "engine": "exact"})
+    lines = [one.strip() for one in capsys.readouterr().out.splitlines()]
+    assert lines[:-1] == ["1. 0.500  s/docs/pump.html  pages 3–4", *([line] if line else []), "text", "chk_1"]
+
+
+class Screen(io.StringIO):
+    """A terminal of the width that COLUMNS says."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def document_row(**changes: Any) -> dict[str, Any]:
+    row = {"source": "wiki", "path": "a.md", "title": "A", "media_type": "text/markdown", "state": "indexed", "chunks": 2, "vectors": 2}
+    return {**row, "missing": [], "reject_class": "", "error": "", "note": "", **changes}
+
+
+TOO_LARGE = "9 bytes are more than limits.input_bytes (8)"
+DOCUMENTS = {
+    "documents": [
+        document_row(path="long/" * 40 + "name.md", title="A\tB"),
+        document_row(
+            state="rejected", reject_class="too_large", error="9 bytes are more than limits.input_bytes (8)\nmore", media_type=None
+        ),
+        document_row(state="degraded", missing=["embedding"], vectors=0),
+    ],
+    "total": 4,
+    "mismatches": 0,
+}
+
+
+def test_documents_for_another_program_are_a_line_each(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    print_documents(DOCUMENTS)
+    out, err = capsys.readouterr()
+    rows = [line.split("\t") for line in out.splitlines()]
+    assert rows[0] == ["document", "title", "media type", "state", "chunks", "vectors", "error", "note"] and len(rows) == 4
+    assert rows[1] == ["wiki/" + "long/" * 40 + "name.md", "A\\tB", "text/markdown", "indexed", "2", "2", "", ""]
+    assert rows[2][6] == "too_large: 9 bytes are more than limits.input_bytes (8)⏎more" and rows[3][7] == "lacks embedding"
+    assert err == "3 of 4 documents, 0 mismatches between stores and registry.\n"
+
+
+def test_documents_for_people_are_a_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdout", screen := Screen())
+    print_documents(DOCUMENTS)
+    assert "too_large: 9 bytes are more than limits.input_bytes (8)⏎more" in screen.getvalue() and "3 of 4 documents" in screen.getvalue()
+
+
+def test_tables_for_another_program_are_not_wrapped(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    detail = "word " * 60
+    print_verdict({"checks": [{"name": "evidence", "result": "ok", "detail": detail}], "ok": True, "not_checked": 0, "generation": 1})
+    assert detail in capsys.readouterr().out
+
+
+def test_figures_that_were_not_measured_stay_on_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setattr("sys.stdout", screen := Screen())
+    figures = {"rows_in": 123456, "rows_out": 123456, "rejects": 1000, "seconds": 10.0, "cpu_seconds": 1.0, "gpu_seconds": 0}
+    records = dict.fromkeys(
+        ("seen", "new", "changed", "reprocessed", "retried", "unchanged", "deleted", "indexed", "degraded", "rejected"), 1
+    )
+    stages = {name: {**figures, "wall_seconds": None, "queue": None} for name in ("parse", "observe", "caption", "chunk", "embed")}
+    print_summary({"stages": stages, "records": records, "children": {}, "rejects": {}, "generation": 1, "seconds": 1.0, "run": "run_1"})
+    lines = screen.getvalue().splitlines()
+    for name in stages:
+        (line,) = (line for line in lines if line.split()[:1] == [name])
+        assert line.split()[1:] == ["123456", "123456", "1000", "–", "10.0", "–", "1.0"]
+    assert "– was not measured" in screen.getvalue()
 
 
 def test_every_parsed_type_is_a_document_or_code() -> None:
