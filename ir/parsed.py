@@ -7,6 +7,7 @@ from typing import Any
 
 from raydex.ir.code import CODE_EDGE_COLUMNS, CODE_NODE_COLUMNS, Columns, Symbol, new_columns
 from raydex.ir.document import Asset, Block, Document, Observation, Page
+from raydex.ir.event_words import EVENT_WORDS
 from raydex.ir.ids import make_id
 from raydex.ir.issue import Issue
 
@@ -77,11 +78,25 @@ class ParsedFile:
     rejects: list[Reject] = field(default_factory=list)
     blobs: dict[str, bytes] = field(default_factory=dict, repr=False)
     members: list[Member] = field(default_factory=list, repr=False)
+    _told: dict[tuple[str, str], Event] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def add_event(self, stage: str, status: str, name: str, message: str = "", ms: float = 0.0) -> None:
-        """`status` is ok, warning or error; `name` a stable snake_case word such as no_semantic_blocks."""
+        """`status` is ok, warning or error; `name` a stable snake_case word such as no_semantic_blocks.
+
+        Without a message it says what its name means (`EVENT_WORDS`), and gives way to one of its name that has one: a warning is often
+        named where the document is made, and told by whoever knows the figures.
+        """
+        words = EVENT_WORDS.get(name, "")
+        told = self._told.get((stage, name))
+        if told is not None and not message:
+            return
+        if told is not None and told.message == words:
+            told.status, told.message, told.ms = status, message[:500], ms
+            return
         event_id = make_id("evt", self.record_id, self.content_hash, stage, name, str(len(self.events)))
-        self.events.append(Event(event_id, stage, status, name, message[:500], ms))
+        event = Event(event_id, stage, status, name, (message or words)[:500], ms)
+        self._told.setdefault((stage, name), event)
+        self.events.append(event)
 
     def add_reject(self, stage: str, reject_class: str, error: str, attempts: int = 1, *, where: str = "") -> None:
         """`where` names the part of the file that was lost (pages 1-50) where several parts may be lost for one reason."""
@@ -102,7 +117,7 @@ def to_plain(value: Any) -> Any:
     if is_dataclass(value) and not isinstance(value, type):
         out: dict[str, Any] = {}
         for f in fields(value):
-            if f.name in ("blobs", "members"):
+            if f.name in ("blobs", "members", "_told"):
                 continue
             item = getattr(value, f.name)
             name = "class" if f.name == "reject_class" else f.name

@@ -48,10 +48,11 @@ def parse_yaml(request: ParseRequest) -> ParsedFile:
             about = {"language": "yaml", "broken": True}
             out.drafts.append(Draft("code", start, start + len(rest.strip()), rest.strip(), about, place={"pointer": ""}, section=[]))
         warnings.append("broken_values")
-        reader.messages.append(error[1])
     parsed = finish(request, decoded, out.drafts, parser="yaml", parser_version=PARSER_VERSION, warnings=tuple(warnings))
-    for message in reader.messages[:MAX_MESSAGES]:
-        parsed.add_event("parse", "error" if error and message == error[1] else "warning", "parse_note", message)
+    for name, message in reader.messages[:MAX_MESSAGES]:
+        parsed.add_event("parse", "warning", name, message)
+    if error:
+        parsed.add_event("parse", "error", "broken_values", error[1])
     return parsed
 
 
@@ -62,7 +63,7 @@ class YamlReader:
         self.text = text
         self.depth = request.limits.depth
         self.warnings: dict[str, None] = {}
-        self.messages: list[str] = []
+        self.messages: list[tuple[str, str]] = []  # warning, and where it was met
         self._anchors: dict[str, Scalars] = {}
         self._named: set[str] = set()
         self._last = 0
@@ -100,7 +101,7 @@ class YamlReader:
         if isinstance(event, yaml.AliasEvent):
             if event.anchor not in self._named:
                 self.warnings["unknown_alias"] = None
-                self.messages.append(f"line {_line(event)}: nothing is called {str(event.anchor)[:80]!r}")
+                self.messages.append(("unknown_alias", f"line {_line(event)}: nothing is called {str(event.anchor)[:80]!r}"))
             return Span(start, _end(event))
         if isinstance(event, yaml.SequenceStartEvent):
             return self._sequence(event, events, level)
@@ -139,7 +140,7 @@ class YamlReader:
         for name, count in names.items():
             if count > 1:
                 self.warnings["duplicate_keys"] = None
-                self.messages.append(f"line {_line(opening)}: key {name[:80]!r} stands {count} times in one mapping")
+                self.messages.append(("duplicate_keys", f"line {_line(opening)}: key {name[:80]!r} stands {count} times in one mapping"))
         span.end = max(_end(key) if self._is_flow(key) else 0, span.children[-1][2].end if span.children else span.start)
         own = {name for name, _ in scalars}
         if merged:
@@ -155,7 +156,7 @@ class YamlReader:
         tag = getattr(event, "tag", None)
         if tag and not (tag.startswith(_CORE_TAGS) and tag[len(_CORE_TAGS) :] in _PLAIN_TAGS) and tag != "!":
             self.warnings["tag_ignored"] = None
-            self.messages.append(f"line {_line(event)}: the tag {tag[:80]} is not obeyed")
+            self.messages.append(("tag_ignored", f"line {_line(event)}: the tag {tag[:80]} is not obeyed"))
 
 
 def _start(event: Any) -> int:
