@@ -3,7 +3,8 @@
 Every element of the outermost list and every object or list below the outermost object is a block of its own; neighbouring scalars of an
 object share one; what is larger than `PIECE` is opened in turn. The invariant: a block's text is the slice of the decoded text at its
 locator, its pointer (RFC 6901) names the value, or the container of the run that it holds, and all keys and values are in some block:
-numbers keep their digits, equal keys stand side by side. What is not JSON is kept, marked and reported, and costs nothing else.
+numbers keep their digits, equal keys of one object stand side by side and are said. What is not JSON is kept, marked and reported, and
+costs nothing else.
 """
 
 from __future__ import annotations
@@ -18,11 +19,12 @@ from raydex.ir.errors import LimitError
 from raydex.ir.parsed import ParsedFile
 from raydex.kernels.decode import Decoded, decode
 from raydex.kernels.drafts import Draft, check_count, finish
+from raydex.kernels.json_keys import find_repeats, may_repeat
 from raydex.kernels.json_scan import CLOSE_LIST, CLOSE_OBJECT, COLON, COMMA, OPEN_LIST, OPEN_OBJECT, CharIndex, Tape, scan
 from raydex.kernels.request import ParseRequest
 from raydex.kernels.segment import decode_segment
 
-PARSER_VERSION = "1"
+PARSER_VERSION = "2"
 PIECE = 4_000  # bytes of one block, where structure allows
 # a container with more children shares blocks between them: a block each would be a block a row of a table
 MANY = 10_000
@@ -91,23 +93,18 @@ def parse_jsonl(request: ParseRequest) -> ParsedFile:
 
 
 def _finish(request: ParseRequest, decoded: Decoded, split: JsonSplit, parser: str) -> ParsedFile:
-    warnings = ("broken_values",) if split.messages else ()
+    repeats = split.repeated_keys()
+    warnings = (*(("broken_values",) if split.messages else ()), *(("duplicate_keys",) if repeats else ()))
     parsed = finish(request, decoded, split.drafts, parser=parser, parser_version=PARSER_VERSION, warnings=warnings)
+    if repeats:
+        parsed.add_event("parse", "warning", "duplicate_keys", repeats)
     for message in split.messages:
         parsed.add_event("parse", "error", "parse_error", message)
     return parsed
 
 
-def _is_json(data: bytes) -> bool:
-    try:
-        orjson.loads(data)
-    except orjson.JSONDecodeError:
-        return False
-    return True
-
-
 class JsonSplit:
-    """Drafts of one text, in order. `broken` counts the blocks that are no JSON."""
+    """Drafts of one text, in order. `broken` are the places of the blocks that are no JSON."""
 
     def __init__(self, data: bytes, request: ParseRequest, shown: bytes | None = None) -> None:
         """`shown` is what blocks quote, where `data` is it without comments."""
@@ -115,8 +112,9 @@ class JsonSplit:
         self.shown = data if shown is None else shown
         self.request = request
         self.drafts: list[Draft] = []
-        self.broken = 0
+        self.broken: list[tuple[int, int]] = []
         self.messages: list[str] = []
+        self.may_repeat = False  # keys of one object
         self._chars = CharIndex(data)
         self._tape = Tape(np.zeros(0, np.int64), np.zeros(0, np.uint8), np.zeros(0, np.int32), 0, False)
         self._base = 0
@@ -148,11 +146,31 @@ class JsonSplit:
 
     def records(self, lines: list[tuple[int, int]], number: int) -> None:
         """Neighbouring lines as one block; each its own where one of them is no JSON. `number` is that of the first, from 0."""
-        if len(lines) > 1 and _is_json(b"[%b]" % b",".join([self.data[start:end] for start, end in lines])):
+        if len(lines) > 1 and self._reads(b"[%b]" % b",".join([self.data[start:end] for start, end in lines])) is None:
             self._block(*self._trim(lines[0][0], lines[-1][1]), {"pointer": "", "row": number + 1}, [], {"language": "json"})
             return
         for at, (start, end) in enumerate(lines, number):
             self.record(start, end, at)
+
+    def repeated_keys(self) -> str:
+        """What to say of keys that stand twice in one object; empty for none. What is no JSON has no keys, and takes none from what stands
+        behind it."""
+        if not self.may_repeat:
+            return ""
+        data = self.data
+        if self.broken:
+            blank = bytearray(data)
+            for start, end in self.broken:
+                blank[start:end] = b" " * (end - start)
+            data = bytes(blank)
+        found = find_repeats(data, scan(data))
+        if found is None:
+            return ""
+        return f"{found.count} keys stand more than once in their object; the first is {found.key[:80]!r} on line {self._line(found.at)}"
+
+    def _line(self, at: int) -> int:
+        before = self.request.segment.place.line if self.request.segment is not None else 0
+        return self.data.count(b"\n", 0, at) + 1 + before
 
     def _closed(self, low: int, high: int) -> bool:
         """Whether signs `low` to `high` are one container: its bracket, what is inside, and the bracket that fits."""
@@ -180,6 +198,7 @@ class JsonSplit:
         bounds = [*(int(k) for k in commas), inner_high]
         shared = len(edges) > MANY
         run: tuple[int, int] | None = None
+        names: set[str] = set()
         sign, at = low, start
         for number, (next_sign, stop) in enumerate(zip(bounds, edges, strict=True)):
             left, right = self._trim(at + 1, stop)
@@ -194,6 +213,8 @@ class JsonSplit:
                 colon = int(colons[at_colon]) if at_colon < colons.size else -1
                 if sign < colon < next_sign:
                     name = self._key(left, int(tape.at[colon]) + self._base)
+                    self.may_repeat = self.may_repeat or name in names
+                    names.add(name)
                     value = self._trim(int(tape.at[colon]) + self._base + 1, right)[0]
                     first = colon + 1
                 else:
@@ -231,14 +252,22 @@ class JsonSplit:
         """A block of bytes `start` to `end`: values of a list, or members of an object."""
         source = self.data[start:end]
         metadata: dict[str, Any] = {"language": "json"}
-        try:
-            orjson.loads(b"[%b]" % source if listed else b"{%b}" % source)
-        except orjson.JSONDecodeError as error:
-            if _TOO_LARGE not in error.msg:
-                metadata["broken"] = True
-                self.broken += 1
-                self._fault(start + max(0, error.pos - 1), error.msg)
+        error = self._reads(b"[%b]" % source if listed else b"{%b}" % source)
+        if error is not None and _TOO_LARGE not in error.msg:
+            metadata["broken"] = True
+            self.broken.append((start, end))
+            self._fault(start + max(0, error.pos - 1), error.msg)
         self._block(start, end, {"pointer": pointer}, section, metadata)
+
+    def _reads(self, source: bytes) -> orjson.JSONDecodeError | None:
+        """Why a piece cannot be read as JSON."""
+        try:
+            value = orjson.loads(source)
+        except orjson.JSONDecodeError as error:
+            self.may_repeat = True
+            return error
+        self.may_repeat = self.may_repeat or may_repeat(source, value)
+        return None
 
     def _block(self, start: int, end: int, place: dict[str, Any], section: list[str], metadata: dict[str, Any]) -> None:
         low, high = self._chars.char(start), self._chars.char(end)
@@ -247,9 +276,7 @@ class JsonSplit:
 
     def _fault(self, at: int, what: str) -> None:
         if len(self.messages) < MAX_MESSAGES:
-            before = self.request.segment.place.line if self.request.segment is not None else 0
-            line = self.data.count(b"\n", 0, at) + 1 + before
-            self.messages.append(f"line {line}: {what}")
+            self.messages.append(f"line {self._line(at)}: {what}")
 
     def _trim(self, start: int, end: int) -> tuple[int, int]:
         data = self.data

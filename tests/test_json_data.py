@@ -115,6 +115,45 @@ def test_many_lines_share_blocks_and_a_broken_one_costs_itself() -> None:
     assert_slices(parsed, text)
 
 
+def repeats(parsed: ParsedFile) -> list[str]:
+    found = [event.message for event in parsed.events if event.name == "duplicate_keys" and event.message]
+    assert parsed.document is not None and ("duplicate_keys" in parsed.document.warnings) == bool(found)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('{"a": 1,\n"b": 2,\n"a": 3}', (1, "a", 3)),
+        ('[{"a": {"x": 1, "y": ":", "x": 2}}]', (1, "x", 1)),
+        ('{"a": {"b": 1},\n"c": 1,\n"a": {"b": 2}, "c": 2}', (2, "a", 3)),
+        (f'{{"a": "{"x" * 5000}", "b": "{"y" * 5000}",\n"a" : 1}}', (1, "a", 2)),
+        ('{"k": "\\u003a", "in": {"a:": 1, "a:": "\\u003A"}}', (1, "a:", 1)),
+        (json.dumps([{"n": 1}] * 20_000)[:-1] + ', {"n": 1, "n": 1}]', (1, "n", 1)),
+        (json.dumps({str(at): at for at in range(20_000)})[:-1] + ', "0": 1}', (1, "0", 1)),
+        ('{"a": 1, "b": {"a": 1}, "c": [{"a": 1}, {"a": 1}], "d": "\\"a\\": 1", "A": 1, "": 1}', None),
+        ('[{"a": 1}, {"a": nope}, {"b": 1, "b": 2}]', (1, "b", 1)),
+        ('{"a": {"a": {', None),
+    ],
+    ids=["lines", "inner", "both", "long", "escapes", "many elements", "many keys", "none", "broken", "open"],
+)
+def test_keys_that_stand_twice_are_said(text: str, said: tuple[int, str, int] | None) -> None:
+    wanted = []
+    if said is not None:
+        count, key, line = said
+        wanted = [f"{count} keys stand more than once in their object; the first is {key!r} on line {line}"]
+    assert repeats(read(text)) == wanted
+
+
+@pytest.mark.parametrize("count", [3, 12_000])
+def test_keys_of_lines_that_stand_twice_are_said(count: int) -> None:
+    lines = ['{"a": 1, "b": {"a": 1}}'] * count + ['{"a": 1, "a": 2}', '{"a" 1', '{"a": [{"b": 1, "b": 1}]}']
+    assert repeats(read("\n".join(lines), lines=True)) == [
+        f"2 keys stand more than once in their object; the first is 'a' on line {count + 1}"
+    ]
+    assert repeats(read("\n".join(lines[:count]), lines=True)) == []
+
+
 def test_depth_is_bounded() -> None:
     parsed = read("[" * 300 + "]" * 300)
     assert [reject.reject_class for reject in parsed.rejects] == ["too_deep"]
