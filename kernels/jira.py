@@ -2,8 +2,8 @@
 Changelog, Worklogs, Remote Links (seed 1).
 
 The invariant: a block says by its locator's `field` which section it is from, so that a change of a field is never taken for a
-requirement; comments carry id, author and times, changes field, from, to and time, worklogs author and start. Nothing of a page that the
-tracker cut short goes unsaid: a list of fewer items than its `total` is a warning.
+requirement; comments carry id, author, times and who alone may see them, changes field, from, to and time, worklogs author and start.
+Nothing of a page that the tracker cut short goes unsaid: a list of fewer items than its `total` is a warning.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from raydex.kernels.jira_wiki import WikiWalk
 from raydex.kernels.request import ParseRequest
 from raydex.kernels.tables import table_text
 
-PARSER_VERSION = "2"
+PARSER_VERSION = "3"
 KEY = re.compile(r"[A-Z][A-Z0-9_]*-\d+\Z")
 Json = dict[str, Any]
 # fields of Metadata, in order: (name in the export, label)
@@ -203,8 +203,20 @@ class IssueWalk:
             identifier, author = str(item.get("id") or at), _person(item.get("author"))
             created, updated = str(item.get("created") or ""), str(item.get("updated") or "")
             about = {"comment_id": identifier, "author": author, "created": created, "updated": updated}
-            text = self._body(item.get("body"), f"/fields/comment/comments/{at}/body", "comment", identifier, about)
+            pointer = f"/fields/comment/comments/{at}"
+            mark = self._restriction(item, "comment", pointer, about, identifier)
+            text = mark + self._body(item.get("body"), f"{pointer}/body", "comment", identifier, about)
             self.issue.comments.append(IssueComment(identifier, author, created, updated, text))
+
+    def _restriction(self, item: Json, name: str, pointer: str, about: Json, comment: str = "") -> str:
+        """Says above a comment or a worklog, and in what its blocks have in common, that not everybody who sees the issue may see it."""
+        seen_by = _restricted_to(item)
+        if not seen_by:
+            return ""
+        about["restricted_to"] = seen_by
+        mark = f"Restricted to {seen_by}"
+        self._add("paragraph", mark, name, pointer, about, comment=comment)
+        return f"{mark}\n"
 
     def _changelog(self) -> None:
         histories = self._page(self.value.get("changelog"), "histories", "values")
@@ -235,8 +247,9 @@ class IssueWalk:
             seconds = seconds if isinstance(seconds, int) else 0
             about = {"worklog_id": identifier, "author": author, "started": started, "seconds": seconds}
             pointer = f"/fields/worklog/worklogs/{at}"
+            mark = self._restriction(item, "worklog", pointer, about)
             self._add("paragraph", f"{started} {author} logged {item.get('timeSpent') or f'{seconds} s'}", "worklog", pointer, about)
-            text = self._body(item.get("comment"), f"{pointer}/comment", "worklog", "", about)
+            text = mark + self._body(item.get("comment"), f"{pointer}/comment", "worklog", "", about)
             self.issue.worklogs.append(IssueWorklog(identifier, author, started, seconds, text))
 
     def _links(self) -> None:
@@ -260,11 +273,34 @@ class IssueWalk:
         if not isinstance(page, dict):
             return []
         items: list[Any] = next((page[name] for name in names if isinstance(page.get(name), list)), [])
-        total = page.get("total")
-        if isinstance(total, int) and total > len(items):
+        message = list_missing(page, names[0], len(items))
+        if message:
             self.warnings["incomplete_list"] = None
-            self.messages.append(f"{len(items)} of {total} {names[0]} are in the export")
+            self.messages.append(message)
         return [item for item in items if isinstance(item, dict)]
+
+
+def list_missing(page: Json, what: str, count: int) -> str:
+    """What to say where the server has more than the `count` items of a page; empty where that is all, as far as the page tells."""
+    total = page.get("total", page.get("totalSize"))
+    if isinstance(total, int) and total > count:
+        return f"{count} of {total} {what} are in the export"
+    links = page.get("_links")
+    if (
+        page.get("isLast") is False
+        or any(isinstance(page.get(name), str) and page[name] for name in ("nextPageToken", "nextPage"))
+        or (isinstance(links, dict) and links.get("next"))
+    ):
+        return f"{count} {what} are in the export, and the server has more"
+    return ""
+
+
+def _restricted_to(item: Json) -> str:
+    """Who alone may see an item: a role or a group, or the team of a service desk."""
+    seen_by = item.get("visibility")
+    if isinstance(seen_by, dict) and (name := _string(seen_by, "value", "identifier")):
+        return f"{_string(seen_by, 'type') or 'group'} {name}"
+    return "the service team" if item.get("jsdPublic") is False else ""
 
 
 def _person(value: Any) -> str:

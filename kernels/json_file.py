@@ -18,12 +18,12 @@ from raydex.ir.parsed import ParsedFile
 from raydex.kernels.confluence_page import is_page, page_of
 from raydex.kernels.decode import Decoded, decode
 from raydex.kernels.drafts import Draft, check_count, finish
-from raydex.kernels.jira import is_issue, issue_of
+from raydex.kernels.jira import is_issue, issue_of, list_missing
 from raydex.kernels.json_data import parse_json, parse_jsonl
 from raydex.kernels.members import Members
 from raydex.kernels.request import ParseRequest
 
-PARSER_VERSION = "2"
+PARSER_VERSION = "3"
 _HEAD = 65_536
 _TEXT = 200
 _SAMPLE = 8
@@ -74,7 +74,8 @@ def parse_json_file(request: ParseRequest) -> ParsedFile:
     name, items = _export(value, kind)
     if not items:
         return parse_json(request)
-    return _container(request, kind, [(f"{name}/{at}", item) for at, item in enumerate(items)], _missing(value, kind, len(items)))
+    missing = list_missing(value, kind.plural, len(items)) if isinstance(value, dict) else ""
+    return _container(request, kind, [(f"{name}/{at}", item) for at, item in enumerate(items)], missing)
 
 
 def parse_json_lines(request: ParseRequest) -> ParsedFile:
@@ -117,19 +118,6 @@ def _export(value: Any, kind: Kind) -> tuple[str, list[Any]]:
         found = next(((f"/{name}", value[name]) for name in kind.lists if isinstance(value.get(name), list)), ("", None))
     items = found[1]
     return (found[0], items) if isinstance(items, list) and _mostly(kind, items) else ("", [])
-
-
-def _missing(value: Any, kind: Kind, count: int) -> str:
-    """What to say where the server has more than the export holds; empty where it holds everything, as far as it tells."""
-    if not isinstance(value, dict):
-        return ""
-    total = value.get("total", value.get("totalSize"))
-    if isinstance(total, int) and total > count:
-        return f"{count} of {total} {kind.plural} are in the export"
-    links = value.get("_links")
-    if isinstance(links, dict) and links.get("next"):
-        return f"{count} {kind.plural} are in the export, and the server has more"
-    return ""
 
 
 def _container(request: ParseRequest, kind: Kind, items: list[tuple[str, Any]], missing: str) -> ParsedFile:

@@ -118,6 +118,47 @@ def test_the_issue_has_its_parts() -> None:
     assert [(link.relation, link.title, link.href) for link in found.remote_links] == [("blocks", "Wiki", "https://wiki.example/x")]
 
 
+@pytest.mark.parametrize(
+    ("about", "said"),
+    [
+        ({"startAt": 0, "total": 77}, "1 of 77 issues are in the export"),
+        ({"isLast": False}, "1 issues are in the export, and the server has more"),
+        ({"nextPageToken": "CAEa"}, "1 issues are in the export, and the server has more"),
+        ({"isLast": True, "total": 1, "nextPageToken": None}, ""),
+    ],
+)
+def test_a_search_page_that_is_not_the_last_is_said(about: dict[str, Any], said: str) -> None:
+    parsed = read({**about, "issues": [issue()]})
+    assert [event.message for event in parsed.events if event.message] == ([said] if said else [])
+    assert parsed.document is not None and parsed.document.warnings == (["incomplete_list"] if said else [])
+
+
+@pytest.mark.parametrize(
+    ("about", "seen_by"),
+    [
+        ({"visibility": {"type": "role", "value": "Administrators", "identifier": "10002"}}, "role Administrators"),
+        ({"visibility": {"type": "group", "identifier": "g-1"}}, "group g-1"),
+        ({"jsdPublic": False}, "the service team"),
+        ({"jsdPublic": True}, ""),
+    ],
+)
+def test_who_alone_may_see_a_comment_is_said(about: dict[str, Any], seen_by: str) -> None:
+    secret = {"id": "6", "author": {"displayName": "Bo"}, "created": "T1", "body": "Hidden.\n\nToo.", **about}
+    plain = {"id": "7", "author": {"displayName": "Bo"}, "created": "T1", "body": "Open."}
+    log = {"id": "8", "started": "T3", "timeSpentSeconds": 60, "comment": "Logged.", **about}
+    parsed = read(issue(comment={"comments": [secret, plain]}, worklog={"worklogs": [log]}))
+    mark = [f"Restricted to {seen_by}"] if seen_by else []
+    assert by_field(parsed, "comment") == [*mark, "Hidden.", "Too.", "Open."]
+    restricted = {block.text: block.metadata.get("restricted_to", "") for block in parsed.blocks if block.kind != "heading"}
+    assert [restricted[text] for text in (*mark, "Hidden.", "Too.", "Logged.")] == [seen_by] * (3 + len(mark)) and not restricted["Open."]
+    assert {block.locator.comment for block in parsed.blocks if block.text in (*mark, "Hidden.") and block.locator.field == "comment"} == {
+        "6"
+    }
+    assert parsed.issue is not None
+    assert [comment.text for comment in parsed.issue.comments] == ["\n".join([*mark, "Hidden.", "Too."]), "Open."]
+    assert by_field(parsed, "worklog")[:1] == (mark or ["T3  logged 60 s"])
+
+
 def test_a_list_that_was_cut_to_a_page_is_said() -> None:
     parsed = read(issue())
     assert parsed.document is not None and "incomplete_list" in parsed.document.warnings
