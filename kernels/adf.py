@@ -14,6 +14,7 @@ from typing import Any
 from raydex.ir.document import Link
 from raydex.ir.errors import LimitError
 from raydex.kernels.drafts import Draft
+from raydex.kernels.inner_sections import Span
 from raydex.kernels.tables import ITEM_MARK, make_cell
 
 Node = dict[str, Any]
@@ -49,6 +50,7 @@ class AdfWalk:
     def __init__(self, drafts: list[Draft], depth: int, level: int = 0) -> None:
         self.drafts = drafts
         self.unknown: Counter[str] = Counter()
+        self.boxes: list[Span] = []  # drafts of what unfolds
         self.level = level
         self._depth = depth
         self._place: dict[str, Any] = {}
@@ -122,7 +124,10 @@ class AdfWalk:
             mark: dict[str, Any] = {_MARKED[kind]: str(attrs.get("panelType") or True) if kind == "panel" else True}
             if attrs.get("title"):
                 self._add("paragraph", str(attrs["title"]), here, {**about, **mark}, role="title")
+            first = len(self.drafts)
             self._blocks(content, inner, {**about, **mark}, deep + 1)
+            if "expand" in mark:
+                self.boxes.append((first, len(self.drafts)))
         elif kind in _EXTENSIONS:
             self._extension(node, attrs, here, about, deep)
         else:

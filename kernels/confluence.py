@@ -39,6 +39,7 @@ from raydex.kernels.html_rules import HIDDEN, SHOWN
 from raydex.kernels.html_scan import parse_attributes
 from raydex.kernels.html_state import CELL, CODE, NUMBER, OpenElement, OpenLink, Scope, Sink, collapse
 from raydex.kernels.html_walk import HtmlWalk
+from raydex.kernels.inner_sections import Span, end_sections
 from raydex.kernels.request import ParseRequest
 
 PARSER_VERSION = "2"
@@ -84,6 +85,7 @@ def parse_storage(request: ParseRequest, decoded: Decoded) -> ParsedFile:
     """Raises LimitError (too_many_blocks)."""
     walk = StorageWalk(request)
     walk.walk(decoded.text, xml=True)
+    end_sections(walk.drafts, walk.boxes)
     parsed = finish(request, decoded, walk.drafts, parser="confluence", parser_version=PARSER_VERSION, title=walk.title)
     say_left_out(parsed, walk.left_out, walk.content)
     say_macros(parsed, walk.unknown, walk.dynamic)
@@ -102,7 +104,8 @@ def say_macros(parsed: ParsedFile, unknown: Counter[str], dynamic: Counter[str])
 
 
 class StorageWalk(HtmlWalk):
-    """After `walk` also: names of macros that are not `unknown` or are filled when looked at (`dynamic`), with their counts."""
+    """After `walk` also: names of macros that are not `unknown` or are filled when looked at (`dynamic`), with their counts; the drafts of
+    expands (`boxes`)."""
 
     def __init__(self, request: ParseRequest) -> None:
         super().__init__(request)
@@ -111,6 +114,8 @@ class StorageWalk(HtmlWalk):
         self.macros: list[Macro] = []
         self.references: list[Reference] = []
         self.bodies: list[int] = []
+        self.boxes: list[Span] = []
+        self.box_starts: list[int] = []  # of each open body: its first draft where it unfolds, else -1
         self.names: list[str] = []
         self.value = -1
         self.kept = 0
@@ -290,6 +295,7 @@ class StorageWalk(HtmlWalk):
             entry.visible = self.visible = HIDDEN
             self.hidden_by = "hidden"
         self.bodies.append(len(self.stack) - 1)
+        self.box_starts.append(len(self.drafts) if macro is not None and macro.name in EXPAND_MACROS else -1)
         self.scopes.append(Scope())
         if entry.visible == SHOWN:
             self.adf_shown = self.adf_shown or name == "ac:adf-content"
@@ -302,6 +308,9 @@ class StorageWalk(HtmlWalk):
             if self.sink is None and self.run is not None:
                 self.end_run(end if self.run_element is entry else -1)
             self.boundary()
+        start = self.box_starts.pop()
+        if start >= 0:
+            self.boxes.append((start, len(self.drafts)))
 
     def _open_plain(self, name: str, values: dict[str, str], start: int, end: int) -> None:
         entry = self.push(name, {}, start)

@@ -22,6 +22,7 @@ from raydex.kernels.confluence import StorageWalk, say_macros
 from raydex.kernels.decode import Decoded
 from raydex.kernels.drafts import Draft, check_count, finish
 from raydex.kernels.html_furniture import LeftOut, say_left_out
+from raydex.kernels.inner_sections import Span, end_sections
 from raydex.kernels.json_scan import COLON, COMMA, OPEN_LIST, OPEN_OBJECT, CharIndex, scan
 from raydex.kernels.request import ParseRequest
 
@@ -44,6 +45,7 @@ def page_of(value: Json, request: ParseRequest, decoded: Decoded) -> ParsedFile:
     reader.body(value, "")
     reader.comments(_at(value, "children", "comment", "results"), "/children/comment/results")
     reader.attachments(_at(value, "children", "attachment", "results"), "/children/attachment/results")
+    end_sections(reader.drafts, reader.boxes)
     parsed = finish(
         request,
         decoded,
@@ -71,6 +73,7 @@ class PageReader:
         self.nodes: Counter[str] = Counter()
         self.content = False
         self.left_out = LeftOut()
+        self.boxes: list[Span] = []
         self._text = decoded.text
         self._data = decoded.text.encode()
         self._tape = scan(self._data)
@@ -96,12 +99,17 @@ class PageReader:
             draft.metadata |= about or {}
             if draft.kind == "heading":
                 draft.metadata["level"] = min(draft.metadata["level"] + level, 6)
-        self.drafts += walk.drafts
+        self._take(walk.drafts, walk.boxes)
         check_count(self.drafts, self.request)
         self.unknown += walk.unknown
         self.dynamic += walk.dynamic
         self.content = self.content or walk.content
         self.left_out.characters += walk.left_out.characters
+
+    def _take(self, drafts: list[Draft], boxes: list[Span]) -> None:
+        before = len(self.drafts)
+        self.boxes += [(start + before, end + before) for start, end in boxes]
+        self.drafts += drafts
 
     def _adf(self, text: str, pointer: str, level: int, start: int, end: int, about: Json) -> None:
         """ADF is JSON in a string: its blocks have the string's place."""
@@ -117,7 +125,7 @@ class PageReader:
         for draft in drafts:
             draft.start, draft.end, draft.place = start, end, {"pointer": pointer}
         self.nodes += walk.unknown
-        self.drafts += drafts
+        self._take(drafts, walk.boxes)
         check_count(self.drafts, self.request)
 
     def comments(self, comments: Any, pointer: str) -> None:

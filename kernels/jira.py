@@ -21,6 +21,7 @@ from raydex.ir.parsed import ParsedFile
 from raydex.kernels.adf import AdfWalk
 from raydex.kernels.decode import decode
 from raydex.kernels.drafts import Draft, finish
+from raydex.kernels.inner_sections import end_sections
 from raydex.kernels.jira_wiki import WikiWalk
 from raydex.kernels.request import ParseRequest
 from raydex.kernels.tables import table_text
@@ -73,6 +74,7 @@ def issue_of(value: Json, request: ParseRequest, pointer: str = "") -> ParsedFil
     walk = IssueWalk(value, request, pointer)
     walk.read()
     key = walk.issue.key
+    end_sections(walk.drafts, walk.adf.boxes)
     parsed = finish(
         request,
         None,

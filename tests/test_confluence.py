@@ -92,6 +92,51 @@ def test_expands_and_panels_nest() -> None:
     assert all(block.metadata["panel"] == "info" for block in parsed.blocks)
 
 
+@pytest.mark.parametrize("level", [1, 2, 3])
+@pytest.mark.parametrize("form", ["storage", "adf"])
+def test_sections_of_an_expand_end_with_it(level: int, form: str) -> None:
+    def node(kind: str, *content: Any, **attrs: Any) -> dict[str, Any]:
+        return {"type": kind, "attrs": attrs, "content": list(content)}
+
+    def line(kind: str, text: str, **attrs: Any) -> dict[str, Any]:
+        return node(kind, {"type": "text", "text": text}, **attrs)
+
+    if form == "storage":
+        deep = macro("expand", rich("<h4>Deep</h4><p>c</p>"), title="Deeper")
+        box = macro("expand", rich(f"<p>a</p><h{level}>Inner</h{level}><p>b</p>{deep}<p>d</p>"), title="More")
+        body = {"storage": {"value": f"<h2>Outer</h2>{box}<p>after</p><h3>Below</h3><p>e</p>"}}
+    else:
+        deep = node("nestedExpand", line("heading", "Deep", level=4), line("paragraph", "c"), title="Deeper")
+        inner = (line("paragraph", "a"), line("heading", "Inner", level=level), line("paragraph", "b"), deep, line("paragraph", "d"))
+        rest = (line("paragraph", "after"), line("heading", "Below", level=3), line("paragraph", "e"))
+        doc = node("doc", line("heading", "Outer", level=2), node("expand", *inner, title="More"), *rest)
+        body = {"atlas_doc_format": {"value": json.dumps(doc)}}
+    comment = {"id": "9", "body": {"storage": {"value": macro("expand", rich("<h1>Said</h1><p>f</p>")) + "<p>g</p>"}}}
+    page = {"id": "1", "title": "Page", "body": body, "children": {"comment": {"results": [comment]}}}
+    parsed = parse_bytes(json.dumps(page), "application/json", "page.json")
+    assert {block.text: block.section_path for block in parsed.blocks if block.kind != "heading"} == {
+        "More": ["Outer"],
+        "a": ["Outer"],
+        "b": ["Outer", "Inner"],
+        "Deeper": ["Outer", "Inner"],
+        "c": ["Outer", "Inner", "Deep"],
+        "d": ["Outer", "Inner"],
+        "after": ["Outer"],
+        "e": ["Outer", "Below"],
+        "f": ["Comments", "Said"],
+        "g": ["Comments"],
+    }
+
+
+def test_expands_in_expands_are_bounded() -> None:
+    depth = 3_000
+    page = "".join(f'<ac:structured-macro ac:name="expand"><ac:rich-text-body><h1>{at}</h1>' for at in range(depth))
+    page += "</ac:rich-text-body></ac:structured-macro>" * depth + "<p>after</p>"
+    parsed = read("<h1>Outer</h1>" + page)
+    assert max(len(block.section_path) for block in parsed.blocks) < 12
+    assert parsed.blocks[-1].section_path == ["Outer"]
+
+
 def test_panels_of_the_new_editor_are_shown_once() -> None:
     node = (
         '<ac:adf-node type="panel"><ac:adf-attribute key="panel-type">note</ac:adf-attribute><ac:adf-content><p>said</p></ac:adf-content>'
