@@ -1,8 +1,9 @@
-"""Plain text: paragraphs are exact slices, whatever the line ends and however long the lines."""
+"""Plain text: blocks are exact slices, whatever the line ends and however long the lines; underlined lines are headings."""
 
 from __future__ import annotations
 
 import re
+from time import perf_counter
 
 import pytest
 from document_files import kinds, parse_bytes, parse_plain, sources
@@ -29,6 +30,43 @@ def test_the_kind_of_line_end_makes_no_paragraphs(end: str) -> None:
     assert kinds(parse_plain(text)) == [("paragraph", f"one{end}two"), ("paragraph", f"three{end}four")]
 
 
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+def test_underlined_lines_are_headings(end: str) -> None:
+    lines = "=====\n Book\n=====\n\nPart one\n========\nWords.\n\nChapter\n-------\n\nMore.\n\n部品\n====\n\nEnd.\n".replace("\n", end)
+    parsed = parse_plain(lines)
+    found = [(block.kind, block.text, block.metadata.get("level"), block.section_path) for block in parsed.blocks]
+    assert found == [
+        ("heading", "Book", 1, ["Book"]),
+        ("heading", "Part one", 2, ["Book", "Part one"]),
+        ("paragraph", "Words.", None, ["Book", "Part one"]),
+        ("heading", "Chapter", 3, ["Book", "Part one", "Chapter"]),
+        ("paragraph", "More.", None, ["Book", "Part one", "Chapter"]),
+        ("heading", "部品", 2, ["Book", "部品"]),
+        ("paragraph", "End.", None, ["Book", "部品"]),
+    ]
+    assert sources(parsed, lines) == [block.text for block in parsed.blocks]
+    assert parsed.document is not None and parsed.document.title == "Book"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Name  Qty\n---------\nbolt  4",
+        "a | b\n-----\n1 | 2",
+        "Short\n------------------------------",
+        "1234\n----",
+        "words before\nTitle\n=====",
+        "-----\n=====",
+        "=====\nTitle\n-----",
+        "Hi\n--",
+        "Title\n==-==",
+        "Title\n=====x",
+    ],
+)
+def test_lines_that_divide_are_no_headings(text: str) -> None:
+    assert kinds(parse_plain(text)) == [("paragraph", text)]
+
+
 @given(st.text("ab \t\n\r\f\u2028\u00a0é", max_size=80))
 def test_slices_are_exact_and_nothing_is_lost(text: str) -> None:
     if not text:
@@ -51,6 +89,21 @@ def test_any_bytes_give_blocks_or_a_reject(data: bytes) -> None:
         block.text.encode("utf-8")
         assert "\x00" not in block.text
     assert parse_plain(data) == parsed
+
+
+@given(st.lists(st.sampled_from(["=", "---", "====", "ab", "Title", " x", "", "é~"]), max_size=12), st.sampled_from(["\n", "\r\n", "\r"]))
+def test_headings_cost_no_word(lines: list[str], end: str) -> None:
+    text = end.join(lines) + "."
+    parsed = parse_plain(text)
+    assert sources(parsed, text) == [block.text for block in parsed.blocks]
+    assert re.sub(r"[\s=-]", "", "".join(block.text for block in parsed.blocks)) == re.sub(r"[\s=-]", "", text)
+
+
+def test_lines_of_signs_take_linear_time() -> None:
+    for text in ("=" * 5_000_000, "x\n" + "=" * 5_000_000, "ab\n===x\n\n" * 20_000, " " * 5_000_000 + "=\n", "===" + " " * 5_000_000 + "x"):
+        started = perf_counter()
+        parse_plain(text)
+        assert perf_counter() - started < 5
 
 
 def test_one_long_line_is_one_paragraph() -> None:
