@@ -42,7 +42,7 @@ from raydex.kernels.html_walk import HtmlWalk
 from raydex.kernels.inner_sections import Span, end_sections
 from raydex.kernels.request import ParseRequest
 
-PARSER_VERSION = "2"
+PARSER_VERSION = "3"
 _VALUE = 10  # kind of a sink whose text is not shown
 _MAX_NAMES = 50  # names of unknown macros that get an event of their own
 _STATES = {"complete": "DONE", "incomplete": "TODO"}

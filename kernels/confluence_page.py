@@ -26,7 +26,7 @@ from raydex.kernels.inner_sections import Span, end_sections
 from raydex.kernels.json_scan import COLON, COMMA, OPEN_LIST, OPEN_OBJECT, CharIndex, scan
 from raydex.kernels.request import ParseRequest
 
-PARSER_VERSION = "2"
+PARSER_VERSION = "3"
 Json = dict[str, Any]
 # representations of a body, best first: storage format and editor's say what macros there are, views only what they showed
 _MARKUP = ("storage", "editor", "export_view", "styled_view", "view")

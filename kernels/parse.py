@@ -53,7 +53,7 @@ PARSERS: dict[str, tuple[str, str]] = {
     "text/x-tsx": ("raydex.kernels.typescript", "parse_typescript"),
 }
 
-PARSER_VERSION = "6"
+PARSER_VERSION = "7"
 # an empty file of these is a whole module: the `__init__.py` of a package
 EMPTY_MODULES = frozenset({"text/x-python", "text/x-typescript", "text/x-tsx"})
 

@@ -14,7 +14,7 @@ from raydex.kernels.decode import decode
 from raydex.kernels.drafts import Draft, check_count, finish
 from raydex.kernels.request import ParseRequest
 
-PARSER_VERSION = "3"
+PARSER_VERSION = "4"
 # a line end (possessive: the \n of an \r\n ends no line of its own), then at least one line of nothing but white space
 _END = r"[\r\n](?:(?<=\r)\n)?+"
 _EMPTY = rf"(?:[^\S\r\n]*+{_END})++"
