@@ -206,6 +206,7 @@ TARRED = tarred(AROUND)
         (bz2.compress(TARRED), "a.tar.bz2"),
         (lzma.compress(TARRED, preset=0), "a.tar.xz"),
     ],
+    ids=["zip", "gz", "bz2", "xz"],
 )
 def test_a_member_out_of_proportion_costs_itself(data: bytes, path: str) -> None:
     parsed = read(data, path)
