@@ -170,7 +170,7 @@ class ParseChild:
             lease = self._lease or self._spawn(jobs)
             while lease.asked < len(jobs):
                 lease.ask(jobs[lease.asked].frames())
-            answer = lease.answer(job.request.limits.seconds)
+            answer = lease.answer(job.request.limits.seconds, job.request.limits.memory_bytes)
             if isinstance(answer, Failure):
                 self._drop()
             else:

@@ -220,7 +220,7 @@ def serve(channel: socket.socket, target: str, documents: int, folder: str, *, w
                 _send_reply(channel, {"part": "asset", "asset_id": asset_id}, [memoryview(data)])
             head, batches = encode_reply(parsed, stamp, started)
         except MemoryError:
-            _send_failure(channel, "memory", "", "the address space is full")
+            _send_failure(channel, "memory", "", f"the address space is full: limits.memory_bytes ({request.limits.memory_bytes})")
             return
         left = _left_behind(state, folder)
         head["last"] = left or ("documents" if served >= documents else "")

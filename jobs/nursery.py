@@ -204,7 +204,7 @@ class Lease:
         self.asked += 1
         self._out.extend(frames)
 
-    def answer(self, seconds: float) -> tuple[bytes, memoryview] | Failure:
+    def answer(self, seconds: float, memory_bytes: int) -> tuple[bytes, memoryview] | Failure:
         """Head and body of the next frame, or how the child ended. A document's clock starts with the frame before."""
         deadline = self._begun + seconds
         receiving = False
@@ -218,13 +218,13 @@ class Lease:
                 self._begun = time.monotonic()
                 return reply
             if self.ended:
-                return self._cause()
+                return self._cause(seconds, memory_bytes)
             now = time.monotonic()
             if self._head and not receiving:
                 receiving = True
                 deadline = max(deadline, now + TRANSFER_SECONDS)
             if now >= deadline:
-                return Failure("timeout", f"no result after {seconds:g} s (limits.seconds)")
+                return Failure("timeout", f"no result within limits.seconds ({seconds:g} s)")
             self._poll.modify(self.channel, select.POLLIN | (select.POLLOUT if self._out else 0))
             if self._most and _resident_bytes(self._pid) > self._most:
                 return Failure("memory", f"the parser process held more than {self._most} bytes of memory")
@@ -308,16 +308,16 @@ class Lease:
                 self.nursery.process.kill()
         self.ended = True
 
-    def _cause(self) -> Failure:
+    def _cause(self, seconds: float, memory_bytes: int) -> Failure:
         self.nursery.drain()
         if any(mark in self.nursery.tail for mark in MEMORY_MARKS):
-            return Failure("memory", "the parser process ran out of memory (limits.memory_bytes)")
+            return Failure("memory", f"the parser process met limits.memory_bytes ({memory_bytes})")
         if self.status is None:
             return Failure("crash", "the parser process is gone")
         if os.WIFSIGNALED(self.status):
             number = os.WTERMSIG(self.status)
             if number == signal.SIGXCPU:
-                return Failure("timeout", "the parser process met its limit of processor time (limits.seconds)")
+                return Failure("timeout", f"the parser process took more processor time than limits.seconds ({seconds:g})")
             return Failure("crash", f"the parser process died by {signal.Signals(number).name}")
         return Failure("crash", f"the parser process ended with code {os.waitstatus_to_exitcode(self.status)}")
 

@@ -32,3 +32,7 @@ class Limits:
     parts_depth: int = 20
     attachments: int = 200
     records: int = 5 * MB
+
+    def say(self, found: str, *names: str) -> str:
+        """What a breach says: `found`, which gives the figure that was met, and the limits by name and value."""
+        return f"{found}, more than {' or '.join(f'limits.{name} ({getattr(self, name)})' for name in names)}"

@@ -151,7 +151,8 @@ class MailRecord:
         ]
         if self.refused:
             self.warnings["too_many_attachments"] = None
-            message = f"{self.refused} attachments above limits.attachments ({self.request.limits.attachments}) or limits.members"
+            figure = f"{self.refused} attachments are left out: {len(self.attachments) + self.refused} are there"
+            message = self.request.limits.say(figure, "attachments", "members")
             self.events.append(("error", "too_many_attachments", message))
         bare = not any(draft.kind == "image" or draft.text.strip() or draft.rows for draft in self.drafts)
         if bare and not self.attachments:

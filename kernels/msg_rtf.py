@@ -120,7 +120,8 @@ def decompress_rtf(data: bytes, limit: int) -> bytes:
             write = (write + len(piece)) % _WINDOW
             out += piece
             if len(out) > limit:
-                raise InputError("compressed RTF expands beyond limits.member_bytes", reject_class="bomb")
+                message = f"compressed RTF expands to {len(out)} bytes or more, more than limits.member_bytes ({limit})"
+                raise InputError(message, reject_class="bomb")
     return bytes(out)
 
 

@@ -17,6 +17,7 @@ import olefile
 
 from raydex.ir.errors import InputError
 from raydex.kernels.decode import Decoded, clean, decode, decode_as
+from raydex.kernels.limits import Limits
 from raydex.kernels.msg_rtf import codec_of
 from raydex.kernels.request import ParseRequest
 
@@ -36,6 +37,7 @@ class Source:
     ole: Any
     left: int
     place: str
+    limits: Limits
 
 
 class Storage:
@@ -59,7 +61,9 @@ class Storage:
         if kid is None or kid.entry_type != olefile.STGTY_STREAM:
             return None
         if kid.size > self.source.left:
-            raise InputError("the streams hold more than limits.members_bytes", reject_class="bomb", place=self.source.place)
+            held = self.source.limits.members_bytes - self.source.left + kid.size
+            message = self.source.limits.say(f"the streams hold {held} bytes", "members_bytes")
+            raise InputError(message, reject_class="bomb", place=self.source.place)
         self.source.left -= kid.size
         try:
             return bytes(self.source.ole.openstream([*self.path, kid.name]).read())
@@ -125,7 +129,7 @@ def open_message(request: ParseRequest) -> Storage:
         root = ole.root
     except _BROKEN as error:
         raise InputError(f"the file is no readable Outlook message: {str(error)[:200]}", place=request.path) from error
-    source = Source(ole, request.limits.members_bytes, request.path)
+    source = Source(ole, request.limits.members_bytes, request.path, request.limits)
     storage = Storage(source, (), root, _TOP)
     if not any(name.startswith("__") for name in storage.kids):
         raise InputError("the file holds no Outlook message", place=request.path)

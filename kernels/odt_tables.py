@@ -41,7 +41,9 @@ def read_table(table: Any, read: Callable[[Any], str], request: ParseRequest) ->
 
 def _check(left: int, request: ParseRequest) -> None:
     if left < 0:
-        raise LimitError("a table holds more cells than limits.blocks", reject_class="too_many_blocks", place=request.path)
+        cells = request.limits.blocks - left
+        message = request.limits.say(f"a table holds {cells} cells or more", "blocks")
+        raise LimitError(message, reject_class="too_many_blocks", place=request.path)
 
 
 def _rows(parent: Any, header: bool) -> Iterator[tuple[Any, bool]]:

@@ -113,9 +113,17 @@ class Package:
         except BROKEN_ZIP as error:
             raise InputError(f"a part does not unpack: {error}", reject_class="invalid_input", place=place) from error
         if len(data) > limit:
-            raise InputError(f"a part is larger than {limit} bytes (limits.member_bytes, members_bytes)", reject_class="bomb", place=place)
+            message = self._too_large(len(data))
+            raise InputError(message, reject_class="bomb", place=place)
         self._left -= len(data)
         return data
+
+    def _too_large(self, size: int) -> str:
+        """`size` is where the unpacking of a part was stopped."""
+        limits = self._limits
+        if size > limits.member_bytes:
+            return limits.say(f"a part unpacks to {size} bytes or more", "member_bytes")
+        return limits.say(f"the parts unpack to {limits.members_bytes - self._left + size} bytes or more", "members_bytes")
 
     def xml(self, name: str) -> Any:
         """Root element of a part. Raises KeyError, InputError."""

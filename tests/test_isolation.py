@@ -116,11 +116,11 @@ def test_case_b50() -> None:
         ("oversize", "crash", "not understood"),
         ("arrow", "crash", "not understood"),
         ("close", "crash", "died by SIGKILL"),
-        ("regex", "timeout", "no result after 0.6 s"),
-        ("sleep", "timeout", "no result after 0.6 s"),
-        ("bloat", "memory", "address space"),
-        ("creep", "memory", "address space"),
-        ("abort", "memory", "limits.memory_bytes"),
+        ("regex", "timeout", "no result within limits.seconds (0.6 s)"),
+        ("sleep", "timeout", "no result within limits.seconds (0.6 s)"),
+        ("bloat", "memory", "limits.memory_bytes (600000000)"),
+        ("creep", "memory", "limits.memory_bytes (600000000)"),
+        ("abort", "memory", "limits.memory_bytes (600000000)"),
     ],
 )
 def test_failures_are_told_apart(child: ParseChild, word: str, reject_class: str, message: str) -> None:
