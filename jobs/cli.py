@@ -124,7 +124,7 @@ def parse(
     """IR of one file: no lake, no Ray."""
     from raydex.configs.settings import load_settings
     from raydex.jobs.one_file import parse_large, parse_one
-    from raydex.jobs.render import print_json, print_large, print_parsed
+    from raydex.jobs.render import all_rejects, print_json, print_large, print_parsed
 
     settings = load_settings(config)
     large = parse_large(file, settings)
@@ -137,7 +137,8 @@ def parse(
         print_json(parsed)
     else:
         print_parsed(parsed)
-    _exit_by_rejects((reject["class"] for reject in parsed["rejects"]), strict and bool(parsed["rejects"]))
+    classes = all_rejects(parsed)
+    _exit_by_rejects(classes, strict and bool(classes))
 
 
 @app.command()

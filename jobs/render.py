@@ -210,6 +210,11 @@ def _print_members(console: Any, parsed: dict[str, Any]) -> None:
     _say_more(console, members, "members")
 
 
+def all_rejects(parsed: dict[str, Any]) -> list[str]:
+    """Classes of the rejects of a file and of what is inside of it: a run counts both."""
+    return [reject["class"] for one in (parsed, *_members(parsed)) for reject in one["rejects"]]
+
+
 def _members(parsed: dict[str, Any]) -> Iterator[dict[str, Any]]:
     for child in parsed["children"]:
         yield child

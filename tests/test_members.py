@@ -15,6 +15,7 @@ import pytest
 from raydex.cluster.objects import ObjectStore
 from raydex.configs.settings import load_settings
 from raydex.ir.ids import content_hash
+from raydex.jobs import cli
 from raydex.jobs.one_file import parse_one
 from raydex.jobs.plan import Plan
 from raydex.jobs.retry import _merge
@@ -243,3 +244,14 @@ def test_a_retry_over_sources_adds_its_members_up() -> None:
         return {"seconds": 1.0, "records": {"seen": 1}, "rejects": {}, "stages": {}, "children": {"indexed": count, "rejected": 1}}
 
     assert _merge(summary(2), summary(3))["children"] == {"indexed": 5, "rejected": 2}
+
+
+def test_parse_exits_by_what_is_inside_as_a_run_does(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def code(*arguments: str, **files: bytes) -> int:
+        (tmp_path / "a.zip").write_bytes(zipped(*files.items()))
+        return cli.run(["parse", str(tmp_path / "a.zip"), *arguments])
+
+    whole, unknown, broken = {"a.txt": b"words"}, {"b.bin": bytes(range(256))}, {"c.pdf": b"%PDF-1.7\n" + b"no objects " * 50}
+    assert code(**whole) == code(**whole, **unknown) == 0
+    assert code(**whole, **broken) == code("--json", **whole, **broken) == code("--strict", **whole, **unknown) == 1
+    assert "rejected (invalid_input)" in capsys.readouterr().out
