@@ -182,11 +182,13 @@ class CaptionWorker:
 
 
 def _say_frames(parsed: ParsedFile) -> None:
-    """The asset of an image file shows its first frame; OCR has an observation of each."""
+    """OCR has an observation of each frame of an image file, and keeps those behind the first, which is the file, as assets; one that it
+    could not have is none."""
     numbers = {one.locator.page for one in parsed.observations if one.kind == "ocr" and one.locator.page}
-    left = len(numbers - {1})
+    left = len(numbers - {1} - {asset.locator.page for asset in parsed.assets})
     if parsed.media_type in FORMATS and left:
-        parsed.add_event("caption", "warning", "frames_not_captioned", f"the caption is of frame 1; {left:,} further frames have none")
+        said = f"{left:,} of {len(numbers):,} frames have no caption, as OCR did not read them; set ocr.engine where it is none"
+        parsed.add_event("caption", "warning", "frames_not_captioned", said)
 
 
 def _fetch(reference: Any) -> pa.Table:

@@ -22,7 +22,7 @@ from raydex.jobs.sources import read_uri
 from raydex.kernels.layout import LayoutEngine, load_layout_engine
 from raydex.kernels.limits import Limits
 from raydex.kernels.ocr import Box, OcrEngine, OcrPage, load_ocr_engine
-from raydex.kernels.ocr_blocks import Place, Reading, add_ocr, add_unavailable, numbers_to_read, observe_asset
+from raydex.kernels.ocr_blocks import Frame, Place, Reading, add_frames, add_ocr, add_unavailable, numbers_to_read, observe_asset
 from raydex.kernels.picture import FORMATS, to_png
 from raydex.kernels.pixels import PDF, TARGET, from_step
 from raydex.kernels.request import ParseRequest
@@ -44,13 +44,14 @@ Bytes = Callable[[], bytes]
 @dataclass(slots=True)
 class Sight:
     """One parsed file and where its bytes are: `data` those of the file, `assets` those of images inside it, by asset id. Both may raise
-    OSError or RaydexError. `readings`, `pages` (by asset id) are what was read."""
+    OSError or RaydexError. `readings`, `pages` (by asset id) are what was read, `frames` what was kept of an image file of several."""
 
     parsed: ParsedFile
     data: Bytes
     assets: dict[str, tuple[str, Bytes]] = field(default_factory=dict)
     readings: list[Reading] = field(default_factory=list)
     pages: dict[str, OcrPage] = field(default_factory=dict)
+    frames: list[Frame] = field(default_factory=list)
     refused: InputError | None = None
 
 
@@ -163,6 +164,7 @@ class Observer:
             for at in range(0, len(numbers), WINDOW) if data else ():
                 window = tuple(numbers[at : at + WINDOW])
                 for place, pixels in self._decode(parsed, parsed.media_type, data, window):
+                    self._keep_frame(sight, place, pixels)
                     yield _Task(sight, place, pixels)
             if not data:
                 for number in numbers:
@@ -184,6 +186,13 @@ class Observer:
                 continue
             for place, pixels in self._decode(parsed, asset.media_type, data, (None,)):
                 yield _Task(sight, place, pixels, asset.asset_id, key)
+
+    def _keep_frame(self, sight: Sight, place: Place, pixels: NDArray[np.uint8] | None) -> None:
+        """The frames of an image file behind the first have no bytes of their own that a model could be shown: they are kept as PNG."""
+        if self.keep is None or pixels is None or sight.parsed.media_type not in FORMATS or (place.page or 1) == 1:
+            return
+        rows, columns = pixels.shape[:2]
+        sight.frames.append(Frame(place.page or 1, columns, rows, self.keep(to_png(pixels)), "image/png"))
 
     def _decode(
         self, parsed: ParsedFile, media_type: str, data: bytes, numbers: tuple[int | None, ...]
@@ -249,6 +258,10 @@ class Observer:
 
     def _finish(self, sight: Sight) -> None:
         parsed = sight.parsed
+        if sight.frames:
+            first = len(parsed.assets)
+            add_frames(parsed, sight.frames)
+            sight.assets |= {asset.asset_id: (asset.cas_uri, _nothing) for asset in parsed.assets[first:]}
         if sight.readings:
             order = {number: at for at, number in enumerate(numbers_to_read(parsed))}
             readings = sorted((one for one in sight.readings if one.place.page in order), key=lambda one: order[one.place.page])
@@ -263,7 +276,7 @@ class Observer:
             return []
         least = self.ocr.least_side
         wanted = [asset for asset in sight.parsed.assets if asset.asset_id not in sight.assets and asset.locator.page not in read]
-        return [asset for asset in wanted if min(asset.width or least, asset.height or least) >= least][:MOST_CUTTINGS]
+        return [asset for asset in wanted if min(asset.width or least, asset.height or least) >= least]
 
     def _read_cuttings(self, sights: Sequence[Sight]) -> int:
         """Images on pages of PDFs: cut out of the page as it is shown, kept, and read where the page has text of its own."""
@@ -282,6 +295,12 @@ class Observer:
             seen = {page.number for page in parsed.pages if page.text_state in ("ocr", "mixed")}
             native = {asset.asset_id for asset in self._uncut(sight, seen)}
             cut = self._uncut(sight, set()) if self.keep is not None else [one for one in parsed.assets if one.asset_id in native]
+            if len(cut) > MOST_CUTTINGS:
+                said = (
+                    f"{len(cut):,} images stand on the pages; the first {MOST_CUTTINGS:,} are cut out, {len(cut) - MOST_CUTTINGS:,} are not"
+                )
+                parsed.add_event("ocr", "warning", "images_left_out", f"{said} read or captioned. Split the file to have them all")
+                cut = cut[:MOST_CUTTINGS]
             for asset, pixels in self._cut(sight, cut):
                 if self.keep is not None:
                     sight.assets[asset.asset_id] = (asset.cas_uri, _nothing)

@@ -17,7 +17,7 @@ from raydex.kernels.picture import THUMBNAIL, THUMBNAIL_TYPE, describe, frame_si
 from raydex.kernels.request import ParseRequest
 
 PARSER = "image"
-PARSER_VERSION = "1"
+PARSER_VERSION = "2"
 
 
 def parse_image(request: ParseRequest) -> ParsedFile:
@@ -43,6 +43,9 @@ def parse_image(request: ParseRequest) -> ParsedFile:
         parsed.document.text_state = "unavailable"
     if request.media_type == "image/tiff" and header.frames > 1:
         _add_pages(request, parsed, header.frames)
+    elif header.frames > 1:
+        said = f"of an animation of {header.frames:,} frames the first is read and shown to captions, {header.frames - 1:,} are not"
+        parsed.add_event("parse", "ok", "frames_left_out", said)
     parsed.add_event("parse", "ok", "image_without_text", "its text comes from OCR alone")
     return parsed
 

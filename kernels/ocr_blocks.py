@@ -44,6 +44,17 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
+class Frame:
+    """A frame of an image file behind its first, kept as an image of its own at `uri`. Sizes are in pixels."""
+
+    number: int
+    width: int
+    height: int
+    uri: str
+    media_type: str
+
+
+@dataclass(frozen=True, slots=True)
 class Reading:
     place: Place
     ocr: OcrPage
@@ -87,6 +98,18 @@ def add_ocr(parsed: ParsedFile, readings: Sequence[Reading], engine: OcrEngine, 
     _say_doubtful(parsed, [(_named(reading.place), reading.ocr) for reading in readings if not reading.place.error], engine)
 
 
+def add_frames(parsed: ParsedFile, frames: Sequence[Frame]) -> None:
+    """An asset and an image block for each, before the text of its page; the first frame is the file itself. Changes `parsed`."""
+    added = []
+    for frame in frames:
+        where = {"page": frame.number, "bbox": (0.0, 0.0, float(frame.width), float(frame.height))}
+        asset = _add_image(parsed, where)
+        asset.cas_uri, asset.media_type, asset.width, asset.height = frame.uri, frame.media_type, frame.width, frame.height
+        added.append(Block("", "image", 0, "", asset.locator, [], [], asset.asset_id, {"frame": frame.number}))
+    if added:
+        _insert(parsed, added)
+
+
 def observe_asset(parsed: ParsedFile, asset: Asset, page: OcrPage, engine: OcrEngine) -> None:
     """What was read in an image inside the file: an observation, no block of its own. Changes `parsed`."""
     whole = Asset(asset.asset_id, asset.ordinal, asset.kind, asset.locator)
@@ -126,7 +149,7 @@ def _blocks(parsed: ParsedFile, reading: Reading, text: PageText) -> list[Block]
         where: dict[str, Any] = {"page": place.page, "bbox": place.box(reading.ocr.original(block.box))}
         reference = None
         if block.kind == "image":
-            reference = _add_figure(parsed, where)
+            reference = _add_image(parsed, where).asset_id
         elif not content.strip() or _words(content) in own:
             continue
         if rows is not None:
@@ -155,12 +178,12 @@ def _metadata(block: TextBlock) -> dict[str, Any]:
     return out
 
 
-def _add_figure(parsed: ParsedFile, where: dict[str, Any]) -> str:
+def _add_image(parsed: ParsedFile, where: dict[str, Any]) -> Asset:
     ordinal = len(parsed.assets)
     where["image"] = ordinal + 1
-    identity = asset_id(parsed.record_id, parsed.content_hash, ordinal)
-    parsed.assets.append(Asset(identity, ordinal, "image", Locator(**where)))
-    return identity
+    asset = Asset(asset_id(parsed.record_id, parsed.content_hash, ordinal), ordinal, "image", Locator(**where))
+    parsed.assets.append(asset)
+    return asset
 
 
 def _observation(

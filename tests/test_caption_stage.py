@@ -11,31 +11,8 @@ import pytest
 from raydex.configs.settings import load_settings
 from raydex.ir.errors import ConfigError
 from raydex.jobs.caption_stage import check_captions
-from raydex.jobs.flow import CAPTIONS
-from tests.stage_runs import PlainRun
+from tests.stage_runs import Captioner, PlainRun
 from tests.test_observe import of, picture, png, word
-
-
-class Captioner:
-    """Says how the image of a key begins; those under `failing` fail with that class."""
-
-    def __init__(self) -> None:
-        self.asked: list[list[str]] = []
-        self.failing: dict[str, str] = {}
-
-    def __call__(self, images: pa.Table) -> pa.Table:
-        keys = images.column("key").to_pylist()
-        self.asked.append(keys)
-        rows = []
-        for key in reversed(keys):  # in no order
-            name = self.failing.get(key, "")
-            said = (
-                {"status": "failed", "text": "", "error": "no", "reject_class": name}
-                if name
-                else {"status": "ok", "text": f"seen {key[-8:]}"}
-            )
-            rows.append({"error": "", "reject_class": "", **said, "key": key, "engine": "eye", "engine_version": "2"})
-        return pa.Table.from_pylist(rows, schema=CAPTIONS)
 
 
 @pytest.fixture
@@ -117,7 +94,9 @@ def test_frames_that_no_caption_is_made_of_are_said(run: PlainRun) -> None:
     run.run()
     assert [status for status, _ in captions(run, "fax.tif")] == ["ok"]
     said = {path: [row for row in of(run, "events", path) if row["name"] == "frames_not_captioned"] for path in ("fax.tif", "gauge.png")}
-    assert [row["message"] for row in said["fax.tif"]] == ["the caption is of frame 1; 2 further frames have none"]
+    assert [row["message"] for row in said["fax.tif"]] == [
+        "2 of 3 frames have no caption, as OCR did not read them; set ocr.engine where it is none"
+    ]
     assert said["gauge.png"] == []
 
 

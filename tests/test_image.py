@@ -159,6 +159,10 @@ def test_frames() -> None:
         read_pixels(data, "image/tiff", Limits(), 2)
     film = parsed_image(saved(frames[0], "GIF", save_all=True, append_images=[frames[1].resize((60, 40))]), "image/gif")
     assert film.blocks[0].metadata["frames"] == 2 and film.pages == []
+    assert [event.message for event in film.events if event.name == "frames_left_out"] == [
+        "of an animation of 2 frames the first is read and shown to captions, 1 are not"
+    ]
+    assert not any(event.name == "frames_left_out" for event in parsed.events)
 
 
 def test_large_later_frame_costs_itself() -> None:

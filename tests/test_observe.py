@@ -12,11 +12,14 @@ import numpy as np
 import pytest
 from docx import Document
 from PIL import Image, ImageDraw, ImageFont
+from pypdf import PdfWriter
 from reportlab.lib.utils import ImageReader
 from reportlab.pdfgen.canvas import Canvas
 
+from raydex.cluster.objects import ObjectStore
 from raydex.configs.settings import load_settings
 from raydex.ir.errors import CapacityError, ConfigError
+from raydex.ir.locator import Locator
 from raydex.jobs.observe import Observer, Sight
 from raydex.jobs.one_file import parse_one
 from raydex.jobs.pipeline import may_hold_images
@@ -27,7 +30,7 @@ from raydex.kernels.layout import Region
 from raydex.kernels.ocr import OcrLine, OcrPage
 from raydex.kernels.parse import parse
 from raydex.kernels.request import ParseRequest
-from tests.stage_runs import PlainRun
+from tests.stage_runs import Captioner, PlainRun
 
 
 def picture(text: str, size: tuple[int, int] = (360, 80)) -> Image.Image:
@@ -425,3 +428,62 @@ def test_the_layout_engine_sees_a_turned_page_upright(reader: Reader, monkeypatc
     assert [image.shape for image in seen] == [(360, 80, 3)]
     write_readings(str(tmp_path / "part"), sight.readings)
     assert read_readings([str(tmp_path / "part")]) == [replace(one, regions=list(one.regions)) for one in sight.readings]
+
+
+def fax(*texts: str) -> bytes:
+    first, *others = [picture(text, (360 + 10 * at, 80)) for at, text in enumerate(texts)]
+    out = BytesIO()
+    first.save(out, "TIFF", save_all=True, append_images=others)
+    return out.getvalue()
+
+
+def run_of_frames(tmp_path: Path, **settings: Any) -> PlainRun:
+    files = tmp_path / "files"
+    files.mkdir()
+    (files / "fax.tif").write_bytes(fax("One", "Two", "Three"))
+    return PlainRun(files, tmp_path / "lake", **settings)
+
+
+def test_every_frame_is_an_image_with_a_caption(tmp_path: Path, reader: Reader) -> None:
+    run = run_of_frames(tmp_path, caption={"model": "eye"})
+    run.captioner = Captioner()
+    run.run()
+    assets = sorted(of(run, "assets", "fax.tif"), key=lambda row: row["ordinal"])
+    assert [(row["media_type"], row["width"], row["height"]) for row in assets] == [
+        ("image/tiff", 360, 80),
+        ("image/png", 370, 80),
+        ("image/png", 380, 80),
+    ]
+    store = ObjectStore(run.context().objects_uri)
+    sizes = [Image.open(BytesIO(store.get(row["cas_uri"]))).size for row in assets]
+    assert sizes == [(360, 80), (370, 80), (380, 80)]
+    blocks = sorted(of(run, "blocks", "fax.tif"), key=lambda row: row["ordinal"])
+    assert [(row["kind"], row["text"]) for row in blocks] == [
+        ("image", ""),
+        ("paragraph", "wide 360"),
+        ("image", ""),
+        ("paragraph", "wide 370"),
+        ("image", ""),
+        ("paragraph", "wide 380"),
+    ]
+    assert [Locator.parse(row["locator"]).page for row in blocks] == [None, 1, 2, 2, 3, 3]
+    assert [row["ordinal"] for row in blocks] == list(range(6)) and len({row["block_id"] for row in blocks}) == 6
+    assert of(run, "documents", "fax.tif")[0]["block_count"] == 6
+    described = {row["asset_id"]: row["text"] for row in of(run, "observations", "fax.tif") if row["kind"] == "caption"}
+    assert list(map(described.get, [row["asset_id"] for row in assets])) == [f"seen {row['cas_uri'][-8:]}" for row in assets]
+    assert all(text in chunk_text(run, "fax.tif") for text in described.values())
+    assert not [row for row in of(run, "events", "fax.tif") if row["name"] == "frames_not_captioned"]
+    assert run.plan().idle
+
+
+def test_images_beyond_the_most_that_are_cut_are_counted(tmp_path: Path, reader: Reader, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("raydex.jobs.observe.MOST_CUTTINGS", 1)
+    run = run_of_frames(tmp_path)
+    both = PdfWriter()
+    for data in (figure(), figure("Another page with a drawing.")):
+        both.append(BytesIO(data))
+    both.write(run.folder / "book.pdf")
+    run.run()
+    messages = [row["message"] for row in of(run, "events", "book.pdf") if row["name"] == "images_left_out"]
+    assert len(messages) == 1 and messages[0].startswith("2 images stand on the pages; the first 1 are cut out, 1 are not read")
+    assert [bool(row["cas_uri"]) for row in sorted(of(run, "assets", "book.pdf"), key=lambda row: row["ordinal"])] == [True, False]
