@@ -68,12 +68,6 @@ class Members:
         self.size += len(data)
         return self._take(Member(step, name, data, member_type(data, name, media_type), inside))
 
-    def _too_large(self, size: int) -> str:
-        limits = self.request.limits
-        if size > limits.member_bytes:
-            return limits.say(f"{size} bytes", "member_bytes")
-        return limits.say(f"all members up to this one hold {self.size + size} bytes", "members_bytes")
-
     def refuse(self, step: str, name: str, reject_class: str, error: str) -> Member:
         """A member that is not read: its reject says why."""
         return self._take(Member(step, name, b"", reject_class=reject_class, error=error))
