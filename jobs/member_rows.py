@@ -73,9 +73,7 @@ class Families:
         """The limit that all that a file unpacks into is over, with both values; empty for none."""
         size, count = self._bytes[root], self._count[root]
         if size > self.limits.members_bytes:
-            return (
-                f"all that the file unpacks into, {size} bytes up to here, is more than limits.members_bytes ({self.limits.members_bytes})"
-            )
+            return self.limits.say(f"the file unpacks into {size} bytes up to this one", "members_bytes")
         if count > self.limits.members:
-            return f"all that the file unpacks into, {count} members up to here, is more than limits.members ({self.limits.members})"
+            return self.limits.say(f"the file unpacks into {count} members up to this one", "members")
         return ""

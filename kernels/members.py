@@ -43,9 +43,9 @@ class Members:
         limits = self.request.limits
         shown = f"{size} bytes or more" if more else f"{size} bytes"
         if size > limits.member_bytes:
-            return f"{shown} are more than limits.member_bytes ({limits.member_bytes})"
+            return limits.say(shown, "member_bytes")
         if self.size + size > limits.members_bytes:
-            return f"{shown}, with {self.size} of the members before, are more than limits.members_bytes ({limits.members_bytes})"
+            return limits.say(f"{shown}, with {self.size} of the members before", "members_bytes")
         return ""
 
     @property

@@ -164,18 +164,17 @@ def check_members(members: list[zipfile.ZipInfo], limits: Limits, place: str) ->
 def check_sum(members: list[zipfile.ZipInfo], read: list[zipfile.ZipInfo], limits: Limits, place: str) -> None:
     """How many members there are, and what those claim together that are `read`. Raises InputError (bomb)."""
     if len(members) > limits.members:
-        raise InputError(f"{len(members)} members are more than limits.members ({limits.members})", reject_class="bomb", place=place)
+        raise InputError(limits.say(f"{len(members)} members", "members"), reject_class="bomb", place=place)
     total = sum(member.file_size for member in read)
     if total > limits.members_bytes:
-        message = f"the members claim {total} bytes, more than limits.members_bytes ({limits.members_bytes})"
-        raise InputError(message, reject_class="bomb", place=place)
+        raise InputError(limits.say(f"the members claim {total} bytes", "members_bytes"), reject_class="bomb", place=place)
 
 
 def member_fault(member: zipfile.ZipInfo, limits: Limits) -> str:
     """The limit of one member that the directory claims it to be over, with both values; empty for none."""
     size, packed = member.file_size, member.compress_size
     if size > limits.member_bytes:
-        return f"{size} bytes are more than limits.member_bytes ({limits.member_bytes})"
+        return limits.say(f"{size} bytes", "member_bytes")
     return ratio_fault(size, packed, limits)
 
 
@@ -183,7 +182,7 @@ def ratio_fault(size: int, packed: int, limits: Limits) -> str:
     """Why `size` bytes out of `packed` are out of proportion; empty where they are not."""
     if size <= RATIO_FROM or size <= limits.ratio * max(1, packed):
         return ""
-    return f"{packed} bytes expand to {size}, {size // max(1, packed)} times, more than limits.ratio ({limits.ratio})"
+    return limits.say(f"{packed} bytes expand to {size}, {size // max(1, packed)} times", "ratio")
 
 
 def parse_part(data: bytes, place: str) -> Any:

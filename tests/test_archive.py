@@ -225,7 +225,7 @@ def test_a_member_too_large_costs_itself(pack: Any, path: str) -> None:
     parsed = read(pack(members), path, limits=Limits(member_bytes=500))
     assert texts(parsed) == ["first", "second"]
     assert [(one.path, reject.error) for one in children(parsed) for reject in one.rejects] == [
-        (f"{path}!/big.txt", "600 bytes are more than limits.member_bytes (500)")
+        (f"{path}!/big.txt", "600 bytes, more than limits.member_bytes (500)")
     ]
 
 

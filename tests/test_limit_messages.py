@@ -33,13 +33,13 @@ def test_members_tell_which_of_their_limits_was_met() -> None:
     assert one.error == "9 bytes, more than limits.member_bytes (8)"
     members = Members(request(Limits(members_bytes=10)))
     members.add("1", "a.txt", b"x" * 6)
-    assert members.add("2", "b.txt", b"x" * 6).error == "all members up to this one hold 12 bytes, more than limits.members_bytes (10)"
+    assert members.add("2", "b.txt", b"x" * 6).error == "6 bytes, with 6 of the members before, more than limits.members_bytes (10)"
 
 
 @pytest.mark.parametrize(
     ("limits", "said"),
     [
-        (Limits(member_bytes=99), "'a.txt' claims 2000 bytes, more than limits.member_bytes (99)"),
+        (Limits(member_bytes=99), "'a.txt': 2000 bytes, more than limits.member_bytes (99)"),
         (Limits(members_bytes=999), "the members claim 2000 bytes, more than limits.members_bytes (999)"),
     ],
 )
@@ -54,7 +54,7 @@ def test_a_package_that_claims_too_much(limits: Limits, said: str) -> None:
 def test_a_member_that_expands_too_much() -> None:
     info = zipfile.ZipInfo("a.txt")
     info.file_size, info.compress_size = 50_000_000, 100_000
-    with pytest.raises(InputError, match=r"expands 500 times, more than limits\.ratio \(100\)"):
+    with pytest.raises(InputError, match=r"100000 bytes expand to 50000000, 500 times, more than limits\.ratio \(100\)"):
         check_members([info], Limits(), "a.docx")
 
 
