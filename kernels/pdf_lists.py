@@ -32,6 +32,10 @@ _GROUPS = (
 _LABEL = re.compile("|".join(_GROUPS))
 _ANY_START = ("cited", "close", "initial")  # a list may have begun on the page before
 
+_INSIDE = re.compile(r"\w+")
+_ONES = ("", "i", "ii", "iii", "iv", "v", "vi", "vii", "viii", "ix")
+_ROMAN = tuple(f"{tens}{ones}" for tens in ("", "x", "xx", "xxx", "xl") for ones in _ONES)
+
 Value = tuple[int, ...]
 
 
@@ -116,6 +120,19 @@ def _follows(before: Value, value: Value) -> bool:
         return True
     above = level - 1
     return level > 0 and value[level] == 1 and value[:above] == before[:above] and value[above] == before[above] + 1
+
+
+def is_next_label(before: str, label: str) -> bool:
+    """Whether a label of a list comes right behind another in the same brackets: "1." and "2.", "(a)" and "(b)", "iii)" and "iv)"."""
+    old, new = _INSIDE.search(before), _INSIDE.search(label)
+    if old is None or new is None or before.replace(old.group(), "") != label.replace(new.group(), ""):
+        return False
+    one, two = old.group(), new.group()
+    if one.isdigit() or two.isdigit():
+        return one.isdigit() and two.isdigit() and int(two) == int(one) + 1
+    if one in _ROMAN and two in _ROMAN and _ROMAN.index(two) == _ROMAN.index(one) + 1:
+        return True
+    return len(one) == len(two) == 1 and ord(two) == ord(one) + 1
 
 
 def _has_ended(last: Line, line: Line) -> bool:

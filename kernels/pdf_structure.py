@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from raydex.kernels.pdf_layout import Line
-from raydex.kernels.pdf_lists import ENDS, find_labels
+from raydex.kernels.pdf_lists import ENDS, find_labels, is_next_label
 from raydex.kernels.pdf_raw import BOLD, HIDDEN, ITALIC, MONO, Box
 from raydex.kernels.pdf_text import Vocabulary, join_lines, plain
 
@@ -233,7 +233,11 @@ def _joins(paragraph: Paragraph, last: Line, line: Line, pitches: dict[int, floa
     if last.text[-1] in "-\u2010\u00ad" and last.text[-2:-1].isalpha() and line.text[0].islower():
         return 1
     ended = last.text.endswith(ENDS)
-    if _NUMBERED.match(line.text) and (fitted or ended or abs(line.x0 - last.x0) > 0.8 * size):
+    numbered = _NUMBERED.match(line.text)
+    if numbered and (fitted or ended or abs(line.x0 - last.x0) > 0.8 * size):
+        return 0
+    beside = paragraph.kind == "list_item" and abs(line.x0 - paragraph.lines[0].x0) <= 0.2 * size
+    if numbered and beside and is_next_label(paragraph.marker, numbered.group(1)):
         return 0
     if line.x0 > last.x0 + 0.8 * size and (fitted or ended) and len(paragraph.lines) + (paragraph.kind != "list_item") > 1:
         return 0

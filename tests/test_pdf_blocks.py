@@ -115,6 +115,13 @@ def test_labels_in_a_column_of_their_own_begin_items(labels: list[str], gap: int
     assert items(draw) == [(label, True) for label in labels]
 
 
+@pytest.mark.parametrize("labels", [["(a)", "(b)", "(c)"], ["i.", "ii.", "iii.", "iv."], ["A)", "B)"], ["9.", "10.", "11."], ["h.", "i."]])
+def test_items_of_one_length_are_apart(labels: list[str]) -> None:
+    """Nothing on the page is wider than the items, so that no line looks as if it had ended early."""
+    lines = [f"{label} open the valve by hand" for label in labels]
+    assert items(lambda canvas: column(canvas, 72, 700, lines)) == [(label, True) for label in labels]
+
+
 @pytest.mark.parametrize(
     ("lines", "labels"),
     [
