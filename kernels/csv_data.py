@@ -49,13 +49,18 @@ def parse_csv(request: ParseRequest) -> ParsedFile:
     parsed = finish(
         request, decoded, table.drafts, parser="csv", parser_version=PARSER_VERSION, warnings=tuple(table.warnings), metadata=metadata
     )
-    for line in table.open_quotes[:OPEN_QUOTES]:
-        parsed.add_event("parse", "warning", "open_quote", f"line {line}: a quote is never closed; it is read as a character")
+    say_open_quotes(parsed, table.open_quotes[:OPEN_QUOTES])
     if len(table.open_quotes) > OPEN_QUOTES:
         parsed.add_event("parse", "warning", "open_quote", f"{len(table.open_quotes)} quotes are never closed")
     if table.ragged:
         parsed.add_event("parse", "warning", "ragged_rows", f"{table.ragged} records have another number of cells than the header")
     return parsed
+
+
+def say_open_quotes(parsed: ParsedFile, lines: list[int]) -> None:
+    """An event for each line (1-based) with a quote that is never closed."""
+    for line in lines:
+        parsed.add_event("parse", "warning", "open_quote", f"line {line}: a quote is never closed; it is read as a character")
 
 
 def first_record(text: str, dialect: CsvDialect) -> tuple[str, list[str]] | None:

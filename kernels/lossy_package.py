@@ -10,6 +10,7 @@ from typing import Any
 
 from raydex.ir.errors import InputError
 from raydex.ir.parsed import ParsedFile
+from raydex.kernels.drafts import say_if_empty
 from raydex.kernels.package import Package
 from raydex.kernels.request import ParseRequest
 
@@ -79,6 +80,4 @@ def say_losses(parsed: ParsedFile, losses: list[tuple[str, str]], nothing: str) 
     """An event for each loss; `nothing` is the message where the file has no block at all."""
     for name, message in losses:
         parsed.add_event("parse", "warning", name, message)
-    if not parsed.blocks and parsed.document is not None:
-        parsed.document.warnings.append("no_semantic_blocks")
-        parsed.add_event("parse", "warning", "no_semantic_blocks", nothing)
+    say_if_empty(parsed, True, nothing)

@@ -17,7 +17,7 @@ from raydex.ir.errors import InputError, LimitError
 from raydex.ir.file_range import FileRange
 from raydex.ir.locator import split_lines
 from raydex.ir.parsed import ParsedFile
-from raydex.kernels.csv_data import RUNAWAY_LINES, first_record
+from raydex.kernels.csv_data import RUNAWAY_LINES, first_record, say_open_quotes
 from raydex.kernels.csv_dialect import SAMPLE_CHARS, CsvDialect, find_dialect, read_plainly
 from raydex.kernels.decode import BOMS, Decoded, decode, decode_as, looks_binary
 from raydex.kernels.drafts import Draft, finish
@@ -333,6 +333,5 @@ def stream_document(request: ParseRequest, plan: StreamPlan) -> ParsedFile:
         warnings=warnings,
         metadata=metadata,
     )
-    for line in plan.open_quotes:
-        parsed.add_event("parse", "warning", "open_quote", f"line {line}: a quote is never closed; it is read as a character")
+    say_open_quotes(parsed, plan.open_quotes)
     return parsed
