@@ -16,7 +16,7 @@ from typing import Any
 
 from raydex.ir.locator import split_lines
 from raydex.ir.parsed import ParsedFile
-from raydex.kernels.csv_dialect import CsvDialect, find_dialect
+from raydex.kernels.csv_dialect import CsvDialect, find_dialect, is_open
 from raydex.kernels.decode import decode
 from raydex.kernels.drafts import Draft, check_count, finish
 from raydex.kernels.request import ParseRequest
@@ -156,9 +156,7 @@ class CsvTable:
         return end
 
     def _is_balanced(self, at: int, end: int) -> bool:
-        start, stop = self._starts[at], self._starts[end]
-        quotes = self.text.count('"', start, stop)
-        return not ((quotes - self.text.count('\\"', start, stop)) & 1 if self.dialect.escaped else quotes & 1)
+        return not is_open(self.dialect, self.text, self._starts[at], self._starts[end])
 
     def _records(self, at: int) -> Iterator[Record]:
         """Records from line `at` on; empty lines are none. A quote that is never closed is a character like others."""

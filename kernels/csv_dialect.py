@@ -46,6 +46,12 @@ class CsvDialect:
         return {**options, "escapechar": "\\"} if self.escaped else options
 
 
+def is_open(dialect: CsvDialect, text: str, start: int = 0, stop: int | None = None) -> bool:
+    """Whether a range of a text has a quote too many, so that a record in it goes on."""
+    quotes = text.count('"', start, stop) - (text.count('\\"', start, stop) if dialect.escaped else 0)
+    return bool(quotes & 1)
+
+
 def read_plainly(dialect: CsvDialect) -> CsvDialect:
     """The same dialect, in which quotes are characters like others."""
     return replace(dialect, plain=True)

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from raydex.kernels.pdf_raw import HIDDEN, Box, Frame, Matrix, Page, pdfium, upright
+from raydex.kernels.pdf_raw import HIDDEN, Box, Frame, Matrix, Page, matrix_of, pdfium, upright
 from raydex.kernels.pdf_rules import MAX_RULES, RuleReader, may_hold_tables
 
 MAX_OBJECTS = 20_000
@@ -96,7 +96,7 @@ def _walk(handle: Any, frame: Frame, reader: RuleReader | None) -> tuple[list[tu
                     found.append((upright(frame, *box), _pixels(item)))
             elif kind == form and len(around) < MAX_FORM_DEPTH:
                 handle_of = ctypes.cast(item, raw.FPDF_PAGEOBJECT)
-                stack.append((raw.FPDFFormObj_CountObjects(handle_of), calls.form_object, item, (_matrix(handle_of), *around)))
+                stack.append((raw.FPDFFormObj_CountObjects(handle_of), calls.form_object, item, (matrix_of(handle_of), *around)))
     return found, paths
 
 
@@ -112,14 +112,6 @@ def _bounds(item: Any, around: tuple[Matrix, ...]) -> Box | None:
         xs, ys = [corner[0] for corner in corners], [corner[1] for corner in corners]
         x0, y0, x1, y1 = min(xs), min(ys), max(xs), max(ys)
     return (x0, y0, x1, y1) if all(abs(side) < 1e6 for side in (x0, y0, x1, y1)) and x1 > x0 and y1 > y0 else None
-
-
-def _matrix(form: Any) -> Matrix:
-    raw = pdfium().raw
-    matrix = raw.FS_MATRIX()
-    if not raw.FPDFPageObj_GetMatrix(form, matrix):
-        return (1.0, 0.0, 0.0, 1.0, 0.0, 0.0)
-    return matrix.a, matrix.b, matrix.c, matrix.d, matrix.e, matrix.f
 
 
 def _pixels(item: Any) -> tuple[int, int]:

@@ -75,6 +75,15 @@ def upright(frame: Frame, x0: float, y0: float, x1: float, y1: float) -> Box:
     return top - y1, right - x1, top - y0, right - x0
 
 
+def matrix_of(item: Any) -> Matrix:
+    """The matrix of a page object, the identity where it has none."""
+    raw = pdfium().raw
+    matrix = raw.FS_MATRIX()
+    if not raw.FPDFPageObj_GetMatrix(item, matrix):
+        return (1.0, 0.0, 0.0, 1.0, 0.0, 0.0)
+    return matrix.a, matrix.b, matrix.c, matrix.d, matrix.e, matrix.f
+
+
 @cache
 def pdfium() -> SimpleNamespace:
     """PDFium's functions. Those of the inner loops carry no argument types: checking them costs three times the call itself."""

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any
 
-from raydex.kernels.pdf_raw import Box, Frame, Matrix, Page, pdfium, upright
+from raydex.kernels.pdf_raw import Box, Frame, Matrix, Page, matrix_of, pdfium, upright
 
 MAX_SEGMENTS = 10_000
 MAX_PATH = 2_000  # segments of one path
@@ -46,9 +46,7 @@ class RuleReader:
         fill, stroke = ctypes.c_int(), ctypes.c_int()
         if not raw.FPDFPath_GetDrawMode(path, fill, stroke) or not (fill.value or stroke.value):
             return
-        own = raw.FS_MATRIX()
-        known = raw.FPDFPageObj_GetMatrix(path, own)
-        matrices = ((own.a, own.b, own.c, own.d, own.e, own.f), *around) if known else around
+        matrices = (matrix_of(path), *around)
         for points in _outlines(item, count):
             placed = [self._place(point, matrices) for point in points]
             self.rules += _rules_of(placed, bool(stroke.value))

@@ -18,7 +18,7 @@ from raydex.ir.file_range import FileRange
 from raydex.ir.locator import split_lines
 from raydex.ir.parsed import ParsedFile
 from raydex.kernels.csv_data import RUNAWAY_LINES, first_record, say_open_quotes
-from raydex.kernels.csv_dialect import SAMPLE_CHARS, CsvDialect, find_dialect, read_plainly
+from raydex.kernels.csv_dialect import SAMPLE_CHARS, CsvDialect, find_dialect, is_open, read_plainly
 from raydex.kernels.decode import BOMS, Decoded, decode, decode_as, looks_binary
 from raydex.kernels.drafts import Draft, finish
 from raydex.kernels.request import ParseRequest
@@ -177,7 +177,7 @@ class Scan:
             if last < units.size:
                 left = line_ends(units[last:])
                 lines = left.size + (not left.size or int(left[-1]) < units.size - last)
-                if left.size + 1 > RUNAWAY_LINES or (lines > 1 and self._is_open(units[last:], plan.dialect)):
+                if left.size + 1 > RUNAWAY_LINES or (lines > 1 and is_open(plan.dialect, decode_as(units[last:].tobytes(), plan.encoding))):
                     return ends, last
             elif ends.at.size:
                 before = int(ends.at[-2]) if ends.at.size > 1 else 0
@@ -188,12 +188,6 @@ class Scan:
             blank = plan.dialect is not None and first in (LINE_FEED, RETURN)
             ends = Ends(np.append(ends.at, units.size), np.append(ends.filled, not blank))
         return ends, None
-
-    def _is_open(self, units: np.ndarray, dialect: CsvDialect) -> bool:
-        """Whether the last record of the file has a quote too many, as `csv_data` counts them."""
-        text = decode_as(units.tobytes(), self.plan.encoding)
-        quotes = text.count('"') - (text.count('\\"') if dialect.escaped else 0)
-        return bool(quotes & 1)
 
     def _pass(self, units: np.ndarray, ends: Ends) -> None:
         """Goes on to behind the last of the ends; cuts on the way."""
